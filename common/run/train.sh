@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# ./run train: from data to report.
+
+help_train() {
+  cat <<'END'
+./run train [NN] [FLAGS]   trains stage NN (default 01) and writes a report
+
+  --data WHAT   a data set made by ./run data, or a text file or directory (prepared on the way);
+                default: the corpus in datasets/tales, made on first use
+  --out DIR     where metrics, checkpoints and report go; default: runs/DATE-TIME-NN
+  --resume      goes on with the newest run (or with --out DIR)
+  other flags   go to the trainer unchanged
+
+Ctrl-C stops; the last checkpoint stays whole and --resume goes on from there.
+END
+  if [[ -x $bin/strata01 ]]; then
+    printf '\nThe flags of the trainer (strata01 --help):\n\n'
+    "$bin/strata01" --help
+  else
+    printf '\nOnce it is built, the flags of the trainer are listed here, too.\n'
+  fi
+}
+
+# resolve_data WHAT: leaves the folder of the data set in `data`, preparing it if need be.
+resolve_data() {
+  if [[ -z $1 ]]; then
+    prepare_tales
+    data=$root/datasets/tales
+  elif [[ ! -e $1 ]]; then
+    usage_error "--data $1: there is no such file or directory."
+  elif is_data_set "$1"; then
+    data=$1
+  else
+    prepare_text "$1"
+    data=$prepared
+  fi
+}
+
+# parse_train ARGS...: takes out what ./run itself deals with (stage, data, destination, resume);
+# the rest goes to `flags`.
+parse_train() {
+  stage=01 data='' destination='' resume=0 flags=()
+  if [[ ${1-} =~ ^[0-9]{1,2}$ ]]; then
+    printf -v stage %02d "$((10#$1))"
+    shift
+  fi
+  while (($#)); do
+    case $1 in
+      --data | --out)
+        (($# > 1)) || usage_error "$1 wants a value."
+        if [[ $1 == --data ]]; then data=$2; else destination=$2; fi
+        shift ;;
+      --data=*) data=${1#*=} ;;
+      --out=*) destination=${1#*=} ;;
+      --resume) resume=1; flags+=("$1") ;;
+      *) flags+=("$1") ;;
+    esac
+    shift
+  done
+}
+
+# latest_run: the folder of the newest run.
+latest_run() {
+  [[ -d $root/runs/latest/ ]] || usage_error "there is no run yet; ./run train makes one."
+  readlink -f "$root/runs/latest"
+}
+
+# run_folder: where this run goes.
+run_folder() {
+  if [[ -n $destination ]]; then absolute "$destination"
+  elif ((resume)); then latest_run
+  else echo "$root/runs/$(date +%Y-%m-%d-%H%M%S)-$stage"; fi
+}
+
+cmd_train() {
+  local stage data destination resume flags run status=0 previous
+  parse_train "$@"
+  stage_folder "$stage" >/dev/null
+  run=$(run_folder)
+  require build
+  build release OFF "strata$stage" strata-tales strata-data strata-report
+  resolve_data "$data"
+  previous=$(readlink "$root/runs/latest" || true)
+  mkdir -p "$root/runs"
+  ln -sfn "$run" "$root/runs/latest"
+
+  trap : INT  # Ctrl-C ends the trainer; what it has written is still reported
+  "$bin/strata$stage" --data "$data" --out "$run" ${flags[@]+"${flags[@]}"} || status=$?
+  trap - INT
+  if [[ ! -s $run/metrics.jsonl ]]; then  # it never began
+    rm -f "$root/runs/latest"
+    [[ -z $previous ]] || ln -s "$previous" "$root/runs/latest"
+    return $status
+  fi
+  "$bin/strata-report" "$run" || ((status)) || status=1
+  ((status == 0)) || say stopped "with exit code $status; ./run train $stage --resume --out $(shown "$run") goes on from the last checkpoint"
+  return $status
+}
