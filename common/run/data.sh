@@ -12,6 +12,14 @@ shakespeare_sha256=86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc56
 # is_data_set DIR: has it been made by strata-data?
 is_data_set() { [[ -f $1/dataset.json ]]; }
 
+# make_tales WORK: the data set, in WORK/set.
+make_tales() {
+  "$bin/strata-tales" write "${tales_train[@]}" --out "$1/train.txt" --facts "$1/train.json" &&
+    "$bin/strata-tales" write "${tales_validation[@]}" --out "$1/val.txt" --facts "$1/val.json" &&
+    "$bin/strata-data" prepare --name tales --vocab "$vocabulary" --out "$1/set" \
+      --train "$1/train.txt" --val "$1/val.txt" --facts "$1/train.json" "$1/val.json" >/dev/null
+}
+
 # prepare_tales: datasets/tales, made anew when a program that makes it has changed.
 prepare_tales() {
   local folder=$root/datasets/tales work start=$SECONDS
@@ -21,13 +29,10 @@ prepare_tales() {
   fi
   mkdir -p "$root/datasets"
   work=$(mktemp -d "$root/datasets/.tales-XXXXXX")
-  "$bin/strata-tales" write "${tales_train[@]}" --out "$work/train.txt" --facts "$work/train.json" &&
-    "$bin/strata-tales" write "${tales_validation[@]}" --out "$work/val.txt" --facts "$work/val.json" &&
-    "$bin/strata-data" prepare --name tales --vocab "$vocabulary" --out "$work/set" \
-      --train "$work/train.txt" --val "$work/val.txt" --facts "$work/train.json" "$work/val.json" >/dev/null || {
+  if ! make_tales "$work"; then
     rm -rf "$work"
     die "the default corpus could not be prepared."
-  }
+  fi
   echo "${tales_train[*]} ${tales_validation[*]} $vocabulary" >"$work/set/made-with"
   put_in_place "$work/set" "$folder"
   rm -rf "$work"

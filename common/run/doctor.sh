@@ -40,7 +40,7 @@ openmp_works() {
 
 doctor_machine() {
   local name='' total available
-  [[ ! -r /etc/os-release ]] || name=$(. /etc/os-release && echo "$PRETTY_NAME")
+  [[ ! -r /etc/os-release ]] || name=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
   [[ ! -r /proc/version || $(</proc/version) != *icrosoft* ]] || name+=" under WSL"
   total=$(awk '/^MemTotal:/ { printf "%.1f", $2 / 1048576 }' /proc/meminfo)
   available=$(awk '/^MemAvailable:/ { printf "%.1f", $2 / 1048576 }' /proc/meminfo)

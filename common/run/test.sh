@@ -55,7 +55,7 @@ phase_format() {
     echo "clang-format 14 is not installed: the C++ formatting is not checked."
   fi
   if command -v shellcheck >/dev/null; then
-    (cd "$root" && shellcheck -x run .ci/run tests/run/*.sh) || status=1
+    (cd "$root" && shellcheck -a -x run .ci/run tests/run/*.sh) || status=1
   else
     echo "shellcheck is not installed: the scripts are not checked."
   fi

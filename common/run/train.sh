@@ -67,9 +67,14 @@ latest_run() {
 
 # run_folder: where this run goes.
 run_folder() {
+  local name n=2
   if [[ -n $destination ]]; then absolute "$destination"
   elif ((resume)); then latest_run
-  else echo "$root/runs/$(date +%Y-%m-%d-%H%M%S)-$stage"; fi
+  else
+    name=$root/runs/$(date +%Y-%m-%d-%H%M%S)-$stage
+    [[ ! -e $name ]] || { while [[ -e $name-$n ]]; do n=$((n + 1)); done; name+=-$n; }
+    echo "$name"
+  fi
 }
 
 cmd_train() {

@@ -1,0 +1,368 @@
+#!/usr/bin/env bash
+# The promises of ./run, one function each: bash promises.sh FUNCTION. Each works in a copy of the
+# checkout made of links, with its own build, datasets and runs, so nothing outside it is touched.
+# Most use stand-ins for the compiled programs, which print how they were called.
+set -euo pipefail
+
+source_dir=${STRATA_SOURCE:?the checkout}
+binary_dir=${STRATA_BINARY:?the build folder}
+work=$(readlink -f "$(mktemp -d)")
+trap 'rm -rf "$work"' EXIT
+strata=$work/strata
+unset STRATA_YES
+
+# ------------------------------------------------------------------------------------- harness
+
+fail() {
+  printf 'broken: %s\n--- what ./run said:\n%s\n' "$1" "${output-}" >&2
+  exit 1
+}
+
+# run_code N ARGS...: ./run ARGS must end with exit code N; leaves all that it said in `output`.
+run_code() {
+  local expected=$1 code=0
+  shift
+  output=$(cd "$strata" && ./run "$@" 2>&1 </dev/null) || code=$?
+  [[ $code == "$expected" ]] || fail "./run $* ended with exit code $code instead of $expected"
+}
+
+says() { [[ $output == *"$1"* ]] || fail "it does not say: $1"; }
+says_not() { [[ $output != *"$1"* ]] || fail "it says: $1"; }
+one_line() { [[ $output != *$'\n'* ]] || fail "it says more than one line"; }
+
+# checkout: the copy made of links; `build` is left to the caller.
+checkout() {
+  local entry name
+  mkdir -p "$strata/build"
+  cp "$source_dir/run" "$strata/run"
+  for entry in "$source_dir"/*; do
+    name=${entry##*/}
+    case $name in run | build | runs | datasets) ;; *) ln -s "$entry" "$strata/$name" ;; esac
+  done
+}
+
+# real_build: the copy uses the programs that were built with this test.
+real_build() { checkout; ln -s "$binary_dir" "$strata/build/release"; }
+
+# stand_in NAME: a program of the copy, whose text comes from standard input.
+stand_in() {
+  mkdir -p "$strata/build/release/bin"
+  { echo '#!/usr/bin/env bash'; cat; } >"$strata/build/release/bin/$1"
+  chmod +x "$strata/build/release/bin/$1"
+}
+
+# on_path NAME: the same for a program of the machine, found before the real one.
+on_path() {
+  mkdir -p "$work/path"
+  { echo '#!/usr/bin/env bash'; cat; } >"$work/path/$1"
+  chmod +x "$work/path/$1"
+  PATH=$work/path:${PATH#"$work/path:"}
+}
+
+# fake_build: a build that is up to date and made of stand-ins.
+fake_build() {
+  checkout
+  mkdir -p "$strata/build/release/bin"
+  echo >"$strata/build/release/build.ninja"
+  echo "CMAKE_HOME_DIRECTORY:INTERNAL=$(readlink -f "$source_dir")" >"$strata/build/release/CMakeCache.txt"
+  on_path ninja <<<'echo "ninja: no work to do."'
+  stand_in strata-tales <<'END'
+while (($#)); do case $1 in --out | --facts) echo text >"$2"; shift ;; esac; shift; done
+END
+  stand_in strata-data <<'END'
+echo "strata-data: $*"
+while (($#)); do case $1 in
+  --out) mkdir -p "$2"; echo '{}' >"$2/dataset.json"; echo '{}' >"$2/tokenizer.json"; shift ;;
+esac; shift; done
+END
+  stand_in strata01 <<'END'
+echo "strata01: $(printf '<%s>' "$@")"
+while (($#)); do case $1 in --out) mkdir -p "$2/step_00000001"
+  echo '{"kind":"run"}' >>"$2/metrics.jsonl"; touch "$2/step_00000001/model.safetensors" ;;
+esac; shift; done
+exit "${STAND_IN_CODE:-0}"
+END
+  stand_in strata-report <<'END'
+echo page >"$1/report.html"; echo "report   $1/report.html"
+END
+}
+
+# bare_path NAME...: from here on PATH holds what every Debian has, without the programs named.
+bare_path() {
+  local file bare=$work/bare
+  mkdir -p "$bare"
+  for file in /usr/bin/* /bin/*; do
+    [[ " $* " == *" ${file##*/} "* || -e $bare/${file##*/} ]] || echo "$file"
+  done | sort -u -t/ -k4 | xargs ln -sf -t "$bare"
+  PATH=$bare
+}
+
+# --------------------------------------------------------------------------- words and refusals
+
+help() {
+  local command
+  checkout
+  run_code 0 help
+  for command in train sample data report test doctor; do
+    says "./run $command"
+    (run_code 0 "$command" --help; says "./run $command") || exit 1
+  done
+}
+
+unknown_command() {
+  checkout
+  run_code 2 trian
+  says "there is no command trian"
+  one_line
+}
+
+unknown_stage() {
+  checkout
+  run_code 2 train 97
+  says "there is no stage 97; the stages are: 01_cpu"
+  one_line
+}
+
+missing_data() {
+  fake_build
+  run_code 2 train --data nowhere/at/all
+  says "nowhere/at/all"
+  one_line
+  run_code 2 data nowhere/at/all
+  says "nowhere/at/all"
+  [[ ! -e $strata/runs ]] || fail "a run was begun"
+}
+
+missing_value() {
+  fake_build
+  run_code 2 train --data
+  says "--data wants a value"
+}
+
+# ----------------------------------------------------------------------------------- platforms
+
+macos() {
+  checkout
+  on_path uname <<<'echo Darwin'
+  run_code 3 train
+  says "macOS"
+  says "docker run"
+  run_code 0 help
+}
+
+windows() {
+  checkout
+  on_path uname <<<'echo MINGW64_NT-10.0'
+  run_code 3 test
+  says "WSL 2"
+}
+
+no_apt() {
+  checkout
+  bare_path apt-get g++ cmake ninja ccache
+  run_code 3 train
+  says "apt-get install g++ cmake ninja-build"
+  says "dnf install gcc-c++ cmake ninja-build"
+  says "pacman -S gcc cmake ninja"
+  [[ ! -e $strata/runs && ! -e $strata/datasets ]] || fail "something was begun"
+}
+
+apt_installs() {
+  fake_build
+  mv "$work/path/ninja" "$work/ninja"
+  bare_path apt-get cmake ninja
+  on_path apt-get <<END
+echo "\$*" >>"$work/asked"
+[[ " \$* " != *" install "* ]] || { ln -s "$work/ninja" "$work/bare/"; ln -s bash "$work/bare/cmake"; }
+END
+  on_path sudo <<<'shift; exec "$@"'
+  run_code 0 train
+  says "cmake "
+  says "ninja-build "
+  says "Installed in"
+  grep -q -- "install cmake ninja-build" "$work/asked" || fail "apt-get was asked: $(cat "$work/asked")"
+  rm "$work/asked"
+  run_code 0 train
+  says_not "Missing"
+  [[ ! -e $work/asked ]] || fail "apt-get was asked again"
+}
+
+apt_fails() {
+  checkout
+  bare_path apt-get cmake ninja
+  on_path apt-get <<<'echo "E: Unable to locate package cmake"; exit 100'
+  on_path sudo <<<'shift; exec "$@"'
+  run_code 3 train
+  says "E: Unable to locate package cmake"
+  says "run: error: apt-get could not install what is missing; by hand: apt-get install cmake ninja-build"
+}
+
+no_root() {
+  checkout
+  if ((EUID == 0)); then
+    command -v setpriv >/dev/null || { echo "setpriv is not installed: not tested as root"; return; }
+    chmod -R a+rX "$work"
+  fi
+  bare_path apt-get cmake ninja sudo
+  on_path apt-get <<<'exit 0'
+  chmod -R a+rX "$work"
+  ((EUID != 0)) || on_path bash_as_nobody <<<'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"'
+  local code=0
+  output=$(cd "$strata" && { if ((EUID == 0)); then bash_as_nobody ./run train; else ./run train; fi; } 2>&1 </dev/null) || code=$?
+  [[ $code == 3 ]] || fail "exit code $code instead of 3"
+  says "Please run this as root, then try again: apt-get install cmake ninja-build"
+}
+
+# ------------------------------------------------------------------------------------ training
+
+flags_pass() {
+  fake_build
+  STAND_IN_CODE=7 run_code 7 train 01 --steps 20 --prompt "two words" --init "L4,C128" --lr=0.1
+  says "<--steps><20><--prompt><two words><--init><L4,C128><--lr=0.1>"
+  says "<--data><$strata/datasets/tales>"
+}
+
+run_folder() {
+  local first
+  fake_build
+  run_code 0 train
+  says "report   $strata/runs/"
+  first=$(readlink -f "$strata/runs/latest")
+  [[ -s $first/report.html ]] || fail "no report in runs/latest"
+  run_code 0 train --resume
+  says "<--out><$first>"
+  run_code 0 train --out "$work/elsewhere"
+  says "<--out><$work/elsewhere>"
+  [[ $(readlink -f "$strata/runs/latest") == "$work/elsewhere" ]] || fail "runs/latest is not the newest run"
+  run_code 0 report
+  says "$work/elsewhere/report.html"
+}
+
+never_began() {
+  local first
+  fake_build
+  run_code 0 train
+  first=$(readlink -f "$strata/runs/latest")
+  stand_in strata01 <<<'echo "strata01: error: no." >&2; exit 2'
+  run_code 2 train --stepz 3
+  says "strata01: error: no."
+  [[ $(readlink -f "$strata/runs/latest") == "$first" ]] || fail "runs/latest has changed"
+}
+
+interrupt() {
+  local code=0 pid
+  fake_build
+  stand_in strata01 <<END
+while ((\$#)); do [[ \$1 != --out ]] || { mkdir -p "\$2"; echo '{}' >"\$2/metrics.jsonl"; }; shift; done
+touch "$work/started"
+sleep 60
+END
+  # As a terminal does it: the signal goes to the whole foreground group.
+  set -m
+  (cd "$strata" && exec ./run train >"$work/said" 2>&1 </dev/null) &
+  pid=$!
+  set +m
+  for _ in {1..200}; do [[ ! -e $work/started ]] || break; sleep 0.05; done
+  kill -INT -- "-$pid"
+  wait "$pid" || code=$?
+  output=$(cat "$work/said")
+  [[ $code == 130 ]] || fail "exit code $code instead of 130"
+  says "report.html"
+  says "--resume"
+}
+
+# ---------------------------------------------------------------------------------------- data
+
+own_text() {
+  fake_build
+  mkdir -p "$work/notes"
+  echo "some words" >"$work/notes/a.txt"
+  run_code 0 train --data "$work/notes"
+  says "strata-data: prepare"
+  says "<--data><$strata/datasets/notes>"
+  run_code 0 train --data "$work/notes"
+  says_not "strata-data: prepare"
+  echo "more words" >"$work/notes/b.txt"
+  run_code 0 train --data "$work/notes"
+  says "strata-data: prepare"
+}
+
+same_name() {
+  fake_build
+  mkdir -p "$work/one/notes" "$work/two/notes"
+  echo a >"$work/one/notes/a.txt"
+  echo b >"$work/two/notes/b.txt"
+  run_code 0 data "$work/one/notes" "$work/two/notes"
+  says "datasets/notes is ready"
+  [[ $(find "$strata/datasets" -maxdepth 1 -name 'notes*' | wc -l) == 2 ]] || fail "one took the other's place"
+}
+
+prompt() {
+  fake_build
+  run_code 0 train
+  stand_in strata-data <<'END'
+[[ $1 == encode && $* == *"a b"* ]] && echo 5,6
+END
+  run_code 0 sample --prompt "a b" --top-k 3
+  says "<--sample><--init><$(readlink -f "$strata/runs/latest")/step_00000001>"
+  says "<--top-k><3><--prompt-tokens><5,6>"
+}
+
+download() {
+  fake_build
+  echo "a text" >"$work/book.txt"
+  run_code 0 data "file://$work/book.txt"
+  says "datasets/book is ready"
+  run_code 1 data "file://$work/nothing-there.txt"
+  says "could not be downloaded"
+  on_path curl <<'END'
+while (($#)); do [[ $1 != -o ]] || echo wrong >"$2"; shift; done
+END
+  run_code 1 data tinyshakespeare
+  says "is not the file that was expected"
+  [[ $(echo "$strata"/datasets/downloads/*) == "$strata/datasets/downloads/book.txt" ]] || fail "something wrong was kept"
+}
+
+# ----------------------------------------------------------------------------- build and tests
+
+compiler_error() {
+  fake_build
+  on_path ninja <<'END'
+[[ $1 != -n ]] || { echo "[1/1] something"; exit 0; }
+echo "[1/2] c++ a"; echo "a.cpp:1: error: words of the compiler"; exit 1
+END
+  run_code 1 train
+  says "a.cpp:1: error: words of the compiler"
+  says_not "[1/2]"
+  says "run: error: the build failed"
+}
+
+unmatched_filter() {
+  real_build
+  run_code 2 test no_such_test_anywhere
+  says "no test has 'no_such_test_anywhere' in its name"
+}
+
+quick_start() {
+  local start took
+  real_build
+  stand_in_stage01
+  run_code 0 train --steps 0 --out "$work/run"
+  start=${EPOCHREALTIME/./}
+  run_code 0 train --help
+  run_code 0 sample --help
+  took=$((${EPOCHREALTIME/./} - start))
+  ((took < 1000000)) || fail "it took $took microseconds"
+}
+
+doctor() {
+  checkout
+  run_code 0 doctor
+  says "stage 01 can run"
+  bare_path g++
+  run_code 1 doctor
+  says "g++ (compiles"
+  says "stage 01 cannot run yet"
+}
+
+"$1"
