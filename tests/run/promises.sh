@@ -4,8 +4,8 @@
 # Most use stand-ins for the compiled programs, which print how they were called.
 set -euo pipefail
 
-source_dir=${STRATA_SOURCE:?the checkout}
-binary_dir=${STRATA_BINARY:?the build folder}
+source_dir=${STRATA_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd -P)}
+binary_dir=${STRATA_BINARY:-$source_dir/build/release}
 work=$(readlink -f "$(mktemp -d)")
 trap 'rm -rf "$work"' EXIT
 strata=$work/strata
@@ -77,8 +77,8 @@ esac; shift; done
 END
   stand_in strata01 <<'END'
 echo "strata01: $(printf '<%s>' "$@")"
-while (($#)); do case $1 in --out) mkdir -p "$2/step_00000001"
-  echo '{"kind":"run"}' >>"$2/metrics.jsonl"; touch "$2/step_00000001/model.safetensors" ;;
+while (($#)); do case $1 in --out) mkdir -p "$2/step_00000001" "$2/step_00000002"
+  echo '{"kind":"run"}' >>"$2/metrics.jsonl"; touch "$2"/step_0000000{1,2}/model.safetensors ;;
 esac; shift; done
 exit "${STAND_IN_CODE:-0}"
 END
@@ -282,6 +282,9 @@ own_text() {
   says "<--data><$strata/datasets/notes>"
   run_code 0 train --data "$work/notes"
   says_not "strata-data: prepare"
+  echo "Some words" >"$work/notes/a.txt"
+  run_code 0 train --data "$work/notes"
+  says "strata-data: prepare"
   echo "more words" >"$work/notes/b.txt"
   run_code 0 train --data "$work/notes"
   says "strata-data: prepare"
@@ -304,7 +307,7 @@ prompt() {
 [[ $1 == encode && $* == *"a b"* ]] && echo 5,6
 END
   run_code 0 sample --prompt "a b" --top-k 3
-  says "<--sample><--init><$(readlink -f "$strata/runs/latest")/step_00000001>"
+  says "<--sample><--init><$(readlink -f "$strata/runs/latest")/step_00000002>"
   says "<--top-k><3><--prompt-tokens><5,6>"
 }
 
