@@ -25,15 +25,6 @@ namespace strata::data {
 /// call.
 using DocumentSource = std::function<std::optional<std::string_view>()>;
 
-/// What `Tokenizer::train` is asked for.
-struct TrainerOptions {
-  /// Tokens wanted, the 256 bytes and `<|endoftext|>` included: at least 257. A text that has too
-  /// few pairs to merge gives fewer.
-  std::uint32_t vocab_size = 1024;
-  /// Pairs that stand in the text less often than this are not merged.
-  std::uint64_t min_frequency = 2;
-};
-
 /// A vocabulary with what is needed to encode and decode. Immutable and cheap to copy; any number
 /// of threads may use one at the same time.
 class Tokenizer {
@@ -47,13 +38,13 @@ class Tokenizer {
   /// come the merged tokens as they were made, and `<|endoftext|>` is last. The result depends on
   /// nothing but the documents' words: not on their order, not on threads, not on the machine
   /// (bpe_trainer.h states how ties are broken). Throws std::runtime_error if vocab_size is under
-  /// 257 or over 2^24.
+  /// 257 (bytes and `<|endoftext|>`) or over 2^24.
   [[nodiscard]] static Tokenizer train(const DocumentSource& documents,
                                        const TrainerOptions& options);
   [[nodiscard]] static Tokenizer train(std::span<const std::string_view> documents,
                                        const TrainerOptions& options);
 
-  /// A tokenizer of a vocabulary that keeps the promises stated at Vocabulary.
+  /// A tokenizer of a vocabulary. Throws std::runtime_error if it breaks a promise of Vocabulary.
   explicit Tokenizer(Vocabulary vocabulary);
 
   /// The ids of `text`. `<|endoftext|>` in it is ordinary text, unless `allow_special`: then each
