@@ -11,7 +11,7 @@ help_train() {
   --resume      goes on with the newest run (or with --out DIR)
   other flags   go to the trainer unchanged
 
-Ctrl-C stops; the last checkpoint stays whole and --resume goes on from there.
+Ctrl-C writes a checkpoint and stops; --resume goes on from there.
 END
   if [[ -x $bin/strata01 ]]; then
     printf '\nThe flags of the trainer (strata01 --help):\n\n'
@@ -84,15 +84,16 @@ cmd_train() {
   run=$(run_folder)
   require build
   build release OFF "strata$stage" strata-tales strata-data strata-report
-  resolve_data "$data"
+  if [[ $resume == 0 || -n $data ]]; then resolve_data "$data"; fi  # a resumed run knows its data
   previous=$(readlink "$root/runs/latest" || true)
   mkdir -p "$root/runs"
   ln -sfn "$run" "$root/runs/latest"
 
   trap : INT  # Ctrl-C ends the trainer; what it has written is still reported
-  "$bin/strata$stage" --data "$data" --out "$run" ${flags[@]+"${flags[@]}"} || status=$?
+  "$bin/strata$stage" ${data:+--data "$data"} --out "$run" ${flags[@]+"${flags[@]}"} || status=$?
   trap - INT
   if [[ ! -s $run/metrics.jsonl ]]; then  # it never began
+    rmdir "$run" 2>/dev/null || true
     rm -f "$root/runs/latest"
     [[ -z $previous ]] || ln -s "$previous" "$root/runs/latest"
     return $status

@@ -231,6 +231,7 @@ run_folder() {
   [[ -s $first/report.html ]] || fail "no report in runs/latest"
   run_code 0 train --resume
   says "<--out><$first>"
+  says_not "<--data>"
   run_code 0 train --out "$work/elsewhere"
   says "<--out><$work/elsewhere>"
   [[ $(readlink -f "$strata/runs/latest") == "$work/elsewhere" ]] || fail "runs/latest is not the newest run"
