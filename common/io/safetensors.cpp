@@ -133,11 +133,11 @@ float half_to_float(std::uint16_t bits) {
 
 /// Converts each element with `convert`, reading it without regard to alignment.
 template <typename T, typename Convert>
-std::vector<double> converted(const Tensor& tensor, Convert convert) {
-  std::vector<double> values(tensor.elements);
-  for (std::uint64_t i = 0; i < tensor.elements; ++i) {
+std::vector<double> converted(std::span<const std::byte> bytes, Convert convert) {
+  std::vector<double> values(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
     T value;
-    std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
     values[i] = static_cast<double>(convert(value));
   }
   return values;
@@ -210,36 +210,47 @@ void Safetensors::copy(const Tensor& tensor, void* destination) {
 }
 
 std::vector<double> Safetensors::read_doubles(std::string_view name) const {
+  return read_doubles(name, 0, at(name).elements);
+}
+
+std::vector<double> Safetensors::read_doubles(std::string_view name, std::uint64_t first,
+                                              std::uint64_t count) const {
   const Tensor& tensor = at(name);
+  if (first > tensor.elements || count > tensor.elements - first)
+    fail(path(), name,
+         "has " + std::to_string(tensor.elements) + " elements, so that " + std::to_string(count) +
+             " from number " + std::to_string(first) + " on cannot be read");
+  const std::size_t size = dtype_size(tensor.dtype);
+  const std::span<const std::byte> bytes = tensor.bytes.subspan(first * size, count * size);
   const auto same = [](auto value) { return value; };
   switch (tensor.dtype) {
     case Dtype::boolean:
     case Dtype::u8:
-      return converted<std::uint8_t>(tensor, same);
+      return converted<std::uint8_t>(bytes, same);
     case Dtype::i8:
-      return converted<std::int8_t>(tensor, same);
+      return converted<std::int8_t>(bytes, same);
     case Dtype::i16:
-      return converted<std::int16_t>(tensor, same);
+      return converted<std::int16_t>(bytes, same);
     case Dtype::u16:
-      return converted<std::uint16_t>(tensor, same);
+      return converted<std::uint16_t>(bytes, same);
     case Dtype::f16:
-      return converted<std::uint16_t>(tensor, half_to_float);
+      return converted<std::uint16_t>(bytes, half_to_float);
     case Dtype::bf16:
-      return converted<std::uint16_t>(tensor, [](std::uint16_t bits) {
+      return converted<std::uint16_t>(bytes, [](std::uint16_t bits) {
         return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
       });
     case Dtype::i32:
-      return converted<std::int32_t>(tensor, same);
+      return converted<std::int32_t>(bytes, same);
     case Dtype::u32:
-      return converted<std::uint32_t>(tensor, same);
+      return converted<std::uint32_t>(bytes, same);
     case Dtype::f32:
-      return converted<float>(tensor, same);
+      return converted<float>(bytes, same);
     case Dtype::f64:
-      return converted<double>(tensor, same);
+      return converted<double>(bytes, same);
     case Dtype::i64:
-      return converted<std::int64_t>(tensor, same);
+      return converted<std::int64_t>(bytes, same);
     case Dtype::u64:
-      return converted<std::uint64_t>(tensor, same);
+      return converted<std::uint64_t>(bytes, same);
     case Dtype::f8_e5m2:
     case Dtype::f8_e4m3:
       break;

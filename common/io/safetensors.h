@@ -129,6 +129,9 @@ class Safetensors {
   /// The elements of a tensor of any floating or integer dtype, each converted to double (exactly,
   /// but for 64-bit integers beyond 2^53). Throws for the 8-bit floating dtypes.
   [[nodiscard]] std::vector<double> read_doubles(std::string_view name) const;
+  /// As above, but only `count` elements from number `first` on; throws if there are not as many.
+  [[nodiscard]] std::vector<double> read_doubles(std::string_view name, std::uint64_t first,
+                                                 std::uint64_t count) const;
 
  private:
   [[nodiscard]] const Tensor& typed(std::string_view name, Dtype dtype) const;

@@ -140,6 +140,10 @@ TEST_CASE("asking for the wrong tensor, dtype or shape names file and tensor") {
   const TemporaryDirectory directory;
   valid_file(directory);
   const Safetensors file(directory / "valid");
+  CHECK(file.read_doubles("b", 1, 2) == std::vector<double>{8, 9});
+  CHECK_THROWS_WITH(file.read_doubles("b", 3, 2),
+                    contains("'b'") && contains("2 from number 3 on cannot be read"));
+  CHECK_THROWS_WITH(file.read_doubles("b", 1, ~std::uint64_t{0}), contains("cannot be read"));
   CHECK_THROWS_WITH(file.at("c"), contains("valid' has no tensor 'c'"));
   CHECK_THROWS_WITH(file.view<double>("a"), contains("'a'") && contains("F32 instead of F64"));
   CHECK_THROWS_WITH(file.at("a", Dtype::f32, {3, 2}),
