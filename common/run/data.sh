@@ -2,9 +2,9 @@
 # ./run data: data sets under datasets/, from the corpus generator or from a text.
 
 # The default corpus: stories whose entropy is known. Its seeds make it the same everywhere.
-tales_train=(--seed 1 --bytes 24000000)
+tales_train=(--seed 1 --bytes 16000000)
 tales_validation=(--seed 2 --bytes 1000000)
-vocabulary=1024
+tales_vocabulary=1024
 
 shakespeare_url=https://raw.githubusercontent.com/karpathy/char-rnn/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt
 shakespeare_sha256=86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed
@@ -12,77 +12,70 @@ shakespeare_sha256=86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc56
 # is_data_set DIR: has it been made by strata-data?
 is_data_set() { [[ -f $1/dataset.json ]]; }
 
-# make_tales WORK: the data set, in WORK/set.
-make_tales() {
-  "$bin/strata-tales" write "${tales_train[@]}" --out "$1/train.txt" --facts "$1/train.json" &&
-    "$bin/strata-tales" write "${tales_validation[@]}" --out "$1/val.txt" --facts "$1/val.json" &&
-    "$bin/strata-data" prepare --name tales --vocab "$vocabulary" --out "$1/set" \
-      --train "$1/train.txt" --val "$1/val.txt" --facts "$1/train.json" "$1/val.json" >/dev/null
+# has_tokenizer DIR: are there files of a tokenizer in it, as Hugging Face names them?
+has_tokenizer() { [[ -f $1/tokenizer.json || ( -f $1/vocab.json && -f $1/merges.txt ) ]]; }
+
+# place BASE TOKENIZER: the folder of the data set BASE, in `prepared`. One that takes another
+# model's tokenizer (TOKENIZER, a directory, or nothing) has a folder of its own.
+place() {
+  prepared=$root/datasets/$1
+  tokenizer_flags=()
+  [[ -n $2 ]] || return 0
+  ! cmp -s "$2/tokenizer.json" "$prepared/tokenizer.json" || return 0
+  prepared+=-$(basename "$(readlink -f "$2")")
+  tokenizer_flags=(--tokenizer "$2")
 }
 
-# prepare_tales: datasets/tales, made anew when a program that makes it has changed.
+# write_tales: the text of the default corpus in datasets/tales-text, written anew when the program
+# that writes it has changed.
+write_tales() {
+  local folder=$root/datasets/tales-text settings="${tales_train[*]} / ${tales_validation[*]}" said
+  if [[ -f $folder/made-with && ! $bin/strata-tales -nt $folder/made-with &&
+    $(<"$folder/made-with") == "$settings" ]]; then return; fi
+  mkdir -p "$folder"
+  said=$("$bin/strata-tales" write "${tales_train[@]}" --out "$folder/train.txt" --facts "$folder/train.json")
+  say tales "$said"
+  said=$("$bin/strata-tales" write "${tales_validation[@]}" --out "$folder/val.txt" --facts "$folder/val.json")
+  say "" "$said"
+  echo "$settings" >"$folder/made-with"
+}
+
+# prepare_tales [TOKENIZER]: the default corpus as a data set; leaves its folder in `prepared`.
 prepare_tales() {
-  local folder=$root/datasets/tales work start=$SECONDS
-  if is_data_set "$folder" && [[ ! $bin/strata-tales -nt $folder/dataset.json ]] &&
-    [[ $(cat "$folder/made-with" 2>/dev/null) == "${tales_train[*]} ${tales_validation[*]} $vocabulary" ]]; then
-    return
-  fi
-  mkdir -p "$root/datasets"
-  work=$(mktemp -d "$root/datasets/.tales-XXXXXX")
-  if ! make_tales "$work"; then
-    rm -rf "$work"
-    die "the default corpus could not be prepared."
-  fi
-  echo "${tales_train[*]} ${tales_validation[*]} $vocabulary" >"$work/set/made-with"
-  put_in_place "$work/set" "$folder"
-  rm -rf "$work"
-  say data "$(shown "$folder"): made in $(took "$start")"
+  local text=$root/datasets/tales-text tokenizer_flags
+  write_tales
+  place tales "${1-}"
+  ((${#tokenizer_flags[@]})) || tokenizer_flags=(--vocab-size "$tales_vocabulary")
+  "$bin/strata-data" prepare --if-changed --name tales --source "stories by strata-tales" \
+    --out "$prepared" --train "$text/train.txt" --val "$text/val.txt" \
+    --facts "$text/train.json" "$text/val.json" "${tokenizer_flags[@]}"
 }
 
-# put_in_place NEW FOLDER: the new folder takes the place of the old one, which goes.
-put_in_place() {
-  local old
-  old=$(mktemp -d "$root/datasets/.old-XXXXXX")
-  [[ ! -e $2 ]] || mv "$2" "$old/"
-  mv "$1" "$2"
-  rm -rf "$old"
-}
-
-# data_set_name FILE|DIRECTORY: a name for the data set made from it; one made from another source
-# of the same name is not overwritten.
+# data_set_name FILE|DIRECTORY: a name for the data set made from it; one that was made from another
+# source of the same name is left alone.
 data_set_name() {
-  local base suffix
+  local base suffix made_from
   base=$(basename "$1")
   base=${base%.*}
   base=${base//[^A-Za-z0-9_-]/-}
-  suffix=$(cksum <<<"$1")
-  if [[ $base == tales || ( -f $root/datasets/$base/made-with &&
-    $(sed 1q "$root/datasets/$base/made-with") != "$1" ) ]]; then
+  made_from=$(sed -n 's/^ *"source": "\(.*\)",\{0,1\}$/\1/p' "$root/datasets/$base/dataset.json" 2>/dev/null || true)
+  if [[ $base == tales* || -n $made_from && $made_from != "$1" ]]; then
+    suffix=$(cksum <<<"$1")
     base+=-${suffix%% *}
   fi
   echo "${base:-text}"
 }
 
-# fingerprint FILE|DIRECTORY: changes when a file in it does.
-fingerprint() { find -L "$1" -type f -printf '%p %s %T@\n' | sort | cksum; }
-
-# prepare_text FILE|DIRECTORY: one's own text as a data set; leaves its folder in `prepared`.
+# prepare_text FILE|DIRECTORY TOKENIZER FLAGS...: one's own text as a data set; leaves its folder in
+# `prepared`. FLAGS are those of strata-data prepare; they are kept, and hold the next time as well.
 prepare_text() {
-  local source work start=$SECONDS mark
+  local source tokenizer_flags flags=("${@:3}")
   source=$(readlink -f "$1")
-  prepared=$root/datasets/$(data_set_name "$source")
-  mark=$source$'\n'$(fingerprint "$source")
-  if is_data_set "$prepared" && [[ $(cat "$prepared/made-with" 2>/dev/null) == "$mark" ]]; then return; fi
-  mkdir -p "$root/datasets"
-  work=$(mktemp -d "$root/datasets/.text-XXXXXX")
-  "$bin/strata-data" prepare --name "$(basename "$prepared")" --out "$work/set" "$source" || {
-    rm -rf "$work"
-    exit 1
-  }
-  echo "$mark" >"$work/set/made-with"
-  put_in_place "$work/set" "$prepared"
-  rm -rf "$work"
-  say data "$(shown "$prepared"): made in $(took "$start")"
+  place "$(data_set_name "$source")" "$2"
+  ((${#flags[@]})) || [[ ! -f $prepared/made-with ]] || mapfile -t flags <"$prepared/made-with"
+  "$bin/strata-data" prepare --if-changed --name "$(basename "$prepared")" --source "$source" \
+    --out "$prepared" ${tokenizer_flags[@]+"${tokenizer_flags[@]}"} ${flags[@]+"${flags[@]}"} "$source"
+  ((${#flags[@]} == 0)) || printf '%s\n' "${flags[@]}" >"$prepared/made-with"
 }
 
 # fetch URL FILE: downloads a file once, whole or not at all.
@@ -110,35 +103,46 @@ fetch_shakespeare() {
 
 help_data() {
   cat <<'END'
-./run data WHAT...   turns text into a tokenizer and token shards under datasets/
+./run data WHAT... [FLAGS]   turns text into a tokenizer and token shards under datasets/
 
   tales              the default corpus, written by data/tales (no download)
   tinyshakespeare    1.1 MB of plays, downloaded and compared with a known checksum
   FILE or DIRECTORY  your own text; a directory is read with all that is below it
   URL                a text file to be downloaded
+  FLAGS              go to strata-data prepare, for example --vocab-size N or --tokenizer DIR;
+                     they are kept for the next time
 
 Then: ./run train --data datasets/NAME
 END
 }
 
+# prepare WHAT FLAGS...: one of the above; leaves its folder in `prepared`.
+prepare() {
+  local file
+  case $1 in
+    tales) prepare_tales ;;
+    tinyshakespeare)
+      fetch_shakespeare
+      prepare_text "$root/datasets/downloads/tinyshakespeare.txt" "" "${@:2}" ;;
+    *://*)
+      file=$root/datasets/downloads/${1##*/}
+      [[ $file != */ ]] || usage_error "the address $1 does not end in the name of a file."
+      fetch "$1" "$file"
+      prepare_text "$file" "" "${@:2}" ;;
+    *)
+      [[ -e $1 ]] || usage_error "there is no file or directory $1, nor a data set of that name (tales, tinyshakespeare)."
+      prepare_text "$1" "" "${@:2}" ;;
+  esac
+}
+
 cmd_data() {
-  local what
-  (($#)) || usage_error "./run data wants the name of a data set, a text file, a directory or a URL; ./run data --help says more."
+  local all=() what
+  while (($#)) && [[ $1 != -* ]]; do all+=("$1"); shift; done
+  ((${#all[@]})) || usage_error "./run data wants the name of a data set, a text file, a directory or a URL; ./run data --help says more."
   require build
   build release OFF strata-tales strata-data
-  for what; do
-    case $what in
-      tales) prepare_tales; prepared=$root/datasets/tales ;;
-      tinyshakespeare) fetch_shakespeare; prepare_text "$root/datasets/downloads/tinyshakespeare.txt" ;;
-      *://*)
-        local file=$root/datasets/downloads/${what##*/}
-        [[ $file != */ ]] || usage_error "the address $what does not end in the name of a file."
-        fetch "$what" "$file"
-        prepare_text "$file" ;;
-      *)
-        [[ -e $what ]] || usage_error "there is no file or directory $what, nor a data set of that name (tales, tinyshakespeare)."
-        prepare_text "$what" ;;
-    esac
-    say "" "$(shown "$prepared") is ready: ./run train --data $(shown "$prepared")"
+  for what in "${all[@]}"; do
+    prepare "$what" "$@"
+    say next "./run train --data $(shown "$prepared")"
   done
 }

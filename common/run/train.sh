@@ -21,42 +21,55 @@ END
   fi
 }
 
-# resolve_data WHAT: leaves the folder of the data set in `data`, preparing it if need be.
+# resolve_data: leaves the folder of the data set in `data`, prepared if need be: with the tokenizer
+# of the model that training starts from, if it brings one.
 resolve_data() {
-  if [[ -z $1 ]]; then
-    prepare_tales
-    data=$root/datasets/tales
-  elif [[ ! -e $1 ]]; then
-    usage_error "--data $1: there is no such file or directory."
-  elif is_data_set "$1"; then
-    data=$1
+  local prepared tokenizer=''
+  if [[ -n $init && -d $init ]] && has_tokenizer "$init"; then tokenizer=$init; fi
+  if [[ -z $data ]]; then
+    prepare_tales "$tokenizer"
+  elif is_data_set "$data"; then
+    prepared=$data
   else
-    prepare_text "$1"
-    data=$prepared
+    prepare_text "$data" "$tokenizer"
   fi
+  data=$prepared
 }
 
-# parse_train ARGS...: takes out what ./run itself deals with (stage, data, destination, resume);
-# the rest goes to `flags`.
+# fit_vocabulary: the trainer's default model has 1,024 tokens; data with more gets a larger one.
+fit_vocabulary() {
+  local words
+  words=$(sed -n 's/.*"vocab_size": *\([0-9]*\).*/\1/p' "$data/dataset.json")
+  if [[ -z $init && $words -gt 1024 ]]; then flags+=(--init "L4,C128,H4,T128,V$words"); fi
+}
+
+# parse_train ARGS...: takes out what ./run itself deals with (stage, data, destination) and notes
+# what it has to know (resume, init); the rest goes to `flags`.
 parse_train() {
-  stage=01 data='' destination='' resume=0 flags=()
+  stage=01 data='' destination='' init='' resume=0 flags=()
   if [[ ${1-} =~ ^[0-9]{1,2}$ ]]; then
     printf -v stage %02d "$((10#$1))"
     shift
   fi
   while (($#)); do
     case $1 in
-      --data | --out)
+      --data | --out | --init)
         (($# > 1)) || usage_error "$1 wants a value."
-        if [[ $1 == --data ]]; then data=$2; else destination=$2; fi
+        case $1 in
+          --data) data=$2 ;;
+          --out) destination=$2 ;;
+          --init) init=$2; flags+=("$1" "$2") ;;
+        esac
         shift ;;
       --data=*) data=${1#*=} ;;
       --out=*) destination=${1#*=} ;;
+      --init=*) init=${1#*=}; flags+=("$1") ;;
       --resume) resume=1; flags+=("$1") ;;
       *) flags+=("$1") ;;
     esac
     shift
   done
+  [[ -z $data || -e $data ]] || usage_error "--data $data: there is no such file or directory."
 }
 
 # latest_run: the folder of the newest run.
@@ -78,13 +91,14 @@ run_folder() {
 }
 
 cmd_train() {
-  local stage data destination resume flags run status=0 previous
+  local stage data destination init resume flags run status=0 previous
   parse_train "$@"
   stage_folder "$stage" >/dev/null
   run=$(run_folder)
   require build
   build release OFF "strata$stage" strata-tales strata-data strata-report
-  if [[ $resume == 0 || -n $data ]]; then resolve_data "$data"; fi  # a resumed run knows its data
+  if [[ $resume == 0 || -n $data ]]; then resolve_data; fi  # a resumed run knows its data
+  ((resume)) || fit_vocabulary
   previous=$(readlink "$root/runs/latest" || true)
   mkdir -p "$root/runs"
   ln -sfn "$run" "$root/runs/latest"
