@@ -6,10 +6,15 @@
 #include <charconv>
 #include <cstdint>
 #include <exception>
+#include <iostream>
+#include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/io/files.h"
 #include "data/tales/corpus.h"
+#include "data/tales/judgement.h"
 
 namespace {
 
@@ -66,11 +71,91 @@ void write(const WriteOptions& options) {
       facts.bits / static_cast<double>(facts.words), facts.bits / static_cast<double>(facts.bytes));
 }
 
+struct ReadOptions {
+  std::string file = "-";
+  bool complete = false;
+};
+
+/// The contents of a file, or of standard input for "-".
+std::string contents(const std::string& file) {
+  if (file != "-") return strata::io::read_file(file);
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+void add_check(CLI::App& app, ReadOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "check", "read a text, and say how much of it is of the language and true");
+  command.add_option("file", options.file, "the text (default or -: standard input)")
+      ->type_name("FILE");
+  command.add_flag(
+      "--complete", options.complete,
+      "the text is of whole stories: it neither begins nor stops in the middle of one");
+}
+
+void add_measure(CLI::App& app, ReadOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "measure", "recover the choices behind a corpus from its text, and their information");
+  command.add_option("file", options.file, "the corpus (default or -: standard input)")
+      ->type_name("FILE");
+}
+
+nlohmann::ordered_json example_json(const tales::Example& example) {
+  if (example.sentence.empty()) return nullptr;
+  return {{"sentence", example.sentence}, {"reason", example.reason}};
+}
+
+/// Prints the verdict as JSON to standard output, and in a sentence to standard error.
+void check(const ReadOptions& options) {
+  const tales::Judgement judgement =
+      tales::judge(tales::default_language(), contents(options.file), options.complete);
+  const nlohmann::ordered_json json = {{"sentences", judgement.sentences},
+                                       {"malformed", judgement.malformed},
+                                       {"untrue", judgement.untrue},
+                                       {"unknown", judgement.unknown},
+                                       {"true", judgement.right},
+                                       {"share_well_formed", judgement.share_well_formed()},
+                                       {"share_true", judgement.share_true()},
+                                       {"stories", judgement.stories},
+                                       {"finished_stories", judgement.finished},
+                                       {"begins_mid_story", judgement.begins_mid_story},
+                                       {"cut_off", judgement.cut_off},
+                                       {"first_malformed", example_json(judgement.first_malformed)},
+                                       {"first_untrue", example_json(judgement.first_untrue)}};
+  // A model may write bytes that are not UTF-8; JSON gets a replacement character for them.
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print(stderr, "{} sentences: {:.1f} % well formed, {:.1f} % true", judgement.sentences,
+             100 * judgement.share_well_formed(), 100 * judgement.share_true());
+  if (judgement.unknown > 0)
+    fmt::print(stderr, " of the {} that the text lets one judge",
+               judgement.sentences - judgement.unknown);
+  if (!judgement.first_untrue.sentence.empty())
+    fmt::print(stderr, "; untrue: \"{}\" ({})", judgement.first_untrue.sentence,
+               judgement.first_untrue.reason);
+  else if (!judgement.first_malformed.sentence.empty())
+    fmt::print(stderr, "; malformed: \"{}\"", judgement.first_malformed.sentence);
+  fmt::print(stderr, "\n");
+}
+
+void measure(const ReadOptions& options) {
+  const tales::Measurement measured =
+      tales::measure(tales::default_language(), contents(options.file));
+  const nlohmann::ordered_json json = {
+      {"stories", measured.stories},
+      {"bytes", measured.bytes},
+      {"words", measured.words},
+      {"bits", measured.bits},
+      {"bits_per_byte", measured.bits / static_cast<double>(measured.bytes)}};
+  fmt::print("{}\n", json.dump(2));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Stories in a language whose entropy is known.", "strata-tales");
   app.require_subcommand(1);
   WriteOptions write_options;
+  ReadOptions read_options;
   add_write(app, write_options);
+  add_check(app, read_options);
+  add_measure(app, read_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -80,6 +165,8 @@ int run(int argc, char** argv) {
     return 2;
   }
   if (app.got_subcommand("write")) write(write_options);
+  if (app.got_subcommand("check")) check(read_options);
+  if (app.got_subcommand("measure")) measure(read_options);
   return 0;
 }
 
