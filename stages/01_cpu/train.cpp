@@ -1,7 +1,8 @@
 // Stage 01: the whole of GPT-2 training in one file.
 //
-//   g++ -std=c++20 -O3 -march=native -fopenmp train.cpp -o strata01
+//   g++ -std=c++20 -O3 -march=native -fno-math-errno -fopenmp train.cpp -o strata01
 //
+// (-fno-math-errno lets the compiler vectorise square roots; leave it out and AdamW is slower.)
 // It needs nothing but a C++20 compiler with OpenMP, and it is the reference of truth for every
 // later stage: where clear and clever differ, it is clear. Read it from top to bottom:
 //
@@ -469,21 +470,16 @@ void initialise(const Config& config, const Layout& layout, Index seed, float* p
 // thread in one order, so the bits do not depend on the number of threads.
 // =================================================================================================
 
-// [strip]
-constexpr Index strip = 64;  // rows or columns that a thread takes at once: they stay in its cache
-
-Index strips(Index n) { return (n + strip - 1) / strip; }
-
-// y[j] += sum over k < count of a[k * a_stride] * b[k * b_stride + j], for j < n.
-template <int count>
-inline void add_rows(float* y, const float* a, Index a_stride, const float* b, Index b_stride,
-                     Index n) {
-  float weight[count];
-  for (int k = 0; k < count; ++k) weight[k] = a[k * a_stride];
+// [product]
+// y[j] += sum over k < depth of a[k * a_stride] * b[k * b_stride + j], for j < n.
+template <int depth>
+inline void add_rows(float* y, const float* a, Index a_stride, const float* b, Index b_stride, Index n) {
+  float scale[depth];
+  for (int k = 0; k < depth; ++k) scale[k] = a[k * a_stride];
 #pragma omp simd
   for (Index j = 0; j < n; ++j) {
     float sum = y[j];
-    for (int k = 0; k < count; ++k) sum += weight[k] * b[k * b_stride + j];
+    for (int k = 0; k < depth; ++k) sum += scale[k] * b[k * b_stride + j];
     y[j] = sum;
   }
 }
@@ -491,7 +487,7 @@ inline void add_rows(float* y, const float* a, Index a_stride, const float* b, I
 // Y (rows, n) += A (rows, depth) B (depth, n), where A may be read with any strides.
 //
 // The outer-product order: eight rows of B, scaled by eight numbers of A, are added to a row of Y.
-// The compiler vectorises over j, and each load of Y pays for eight multiply-adds.
+// The compiler vectorises along j, and each load of Y pays for eight multiply-adds.
 void add_product(float* y, Index y_stride, const float* a, Index a_row, Index a_column,
                  const float* b, Index b_stride, Index rows, Index depth, Index n) {
   Index k = 0;
@@ -504,7 +500,7 @@ void add_product(float* y, Index y_stride, const float* a, Index a_row, Index a_
       add_rows<1>(y + r * y_stride, a + r * a_row + k * a_column, a_column, b + k * b_stride,
                   b_stride, n);
 }
-// [/strip]
+// [/product]
 
 // [embedding]
 // x (B, T, C) = wte[token] + wpe[t].
@@ -588,14 +584,30 @@ void layernorm_backward(float* dx, const Affine& d, const float* dy, const float
 // [/layernorm]
 
 // [linear]
+constexpr Index strip = 32;  // the outputs that a thread computes at a time, in vector registers
+
+// y (rows, strip) += x (rows, in) W^T for `rows` rows of x, where `turned` is W as (in, strip).
+template <int rows>
+inline void add_strip(float* y, Index y_stride, const float* x, const float* turned, Index in) {
+  float sum[rows][strip] = {};
+  for (Index i = 0; i < in; ++i)
+    for (int r = 0; r < rows; ++r) {
+      const float value = x[r * in + i];
+#pragma omp simd
+      for (Index o = 0; o < strip; ++o) sum[r][o] += value * turned[i * strip + o];
+    }
+  for (int r = 0; r < rows; ++r)
+    for (Index o = 0; o < strip; ++o) y[r * y_stride + o] += sum[r][o];
+}
+
 // y (rows, out) = x (rows, in) W^T + bias, with W (out, in); no bias where it is null.
 //
-// A thread takes a strip of outputs. It turns their weights round, to (in, strip), so that the
-// product runs along memory.
+// A thread takes a strip of outputs and turns their weights round, to (in, strip), so that the
+// products run along memory; a strip beyond the last output is computed on zeros and not kept.
 void linear_forward(float* y, const float* x, const Affine& w, Index rows, Index in, Index out) {
 #pragma omp parallel
   {
-    std::vector<float> turned(std::size_t(in * strip));
+    std::vector<float> turned(std::size_t(in * strip)), sums(std::size_t(rows * strip));
 #pragma omp for
     for (Index begin = 0; begin < out; begin += strip) {
       const Index n = std::min(strip, out - begin);
@@ -603,8 +615,14 @@ void linear_forward(float* y, const float* x, const Affine& w, Index rows, Index
         for (Index i = 0; i < in; ++i)
           turned[std::size_t(i * strip + o)] = w.weight[(begin + o) * in + i];
       for (Index row = 0; row < rows; ++row)
-        for (Index o = 0; o < n; ++o) y[row * out + begin + o] = w.bias ? w.bias[begin + o] : 0.0f;
-      add_product(y + begin, out, x, in, 1, turned.data(), strip, rows, in, n);
+        for (Index o = 0; o < strip; ++o)
+          sums[std::size_t(row * strip + o)] = w.bias && o < n ? w.bias[begin + o] : 0.0f;
+      Index row = 0;
+      for (; row + 2 <= rows; row += 2)
+        add_strip<2>(&sums[std::size_t(row * strip)], strip, x + row * in, turned.data(), in);
+      if (row < rows) add_strip<1>(&sums[std::size_t(row * strip)], strip, x + row * in, turned.data(), in);
+      for (row = 0; row < rows; ++row)
+        std::copy_n(&sums[std::size_t(row * strip)], n, y + row * out + begin);
     }
   }
 }
@@ -612,17 +630,18 @@ void linear_forward(float* y, const float* x, const Affine& w, Index rows, Index
 // dx (rows, in) = dy W;  d.weight (out, in) += dy^T x;  d.bias (out) += sum of dy over the rows.
 void linear_backward(float* dx, const Affine& d, const float* dy, const float* x, const Affine& w,
                      Index rows, Index in, Index out) {
+  constexpr Index chunk = 64;  // rows of a result that a thread takes: they stay in its cache
 #pragma omp parallel
   {
 #pragma omp for
-    for (Index begin = 0; begin < rows; begin += strip) {  // a strip of rows of dx
-      const Index n = std::min(strip, rows - begin);
+    for (Index begin = 0; begin < rows; begin += chunk) {  // a chunk of rows of dx
+      const Index n = std::min(chunk, rows - begin);
       std::fill_n(dx + begin * in, n * in, 0.0f);
       add_product(dx + begin * in, in, dy + begin * out, out, 1, w.weight, in, n, out, in);
     }
 #pragma omp for
-    for (Index begin = 0; begin < out; begin += strip) {  // a strip of rows of d.weight
-      const Index n = std::min(strip, out - begin);
+    for (Index begin = 0; begin < out; begin += chunk) {  // a chunk of rows of d.weight
+      const Index n = std::min(chunk, out - begin);
       add_product(d.weight + begin * in, in, dy + begin, 1, out, x, in, n, rows, in);
       if (d.bias == nullptr) continue;
       for (Index row = 0; row < rows; ++row)
@@ -950,9 +969,13 @@ double global_norm(const float* gradient, Index size) {
   constexpr Index chunk = 1 << 14;
   std::vector<double> sums(std::size_t((size + chunk - 1) / chunk));
 #pragma omp parallel for
-  for (Index i = 0; i < Index(sums.size()); ++i)
+  for (Index i = 0; i < Index(sums.size()); ++i) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
     for (Index j = i * chunk; j < std::min((i + 1) * chunk, size); ++j)
-      sums[std::size_t(i)] += double(gradient[j]) * gradient[j];
+      sum += double(gradient[j]) * gradient[j];
+    sums[std::size_t(i)] = sum;
+  }
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 // [/norm]
