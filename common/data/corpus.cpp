@@ -170,6 +170,12 @@ Cut inner_cut(const Corpus& corpus, double target, double reach) {
   const std::string_view text = file->text().substr(0, part.end);
   const auto from = std::min(part.end, part.begin + static_cast<std::uint64_t>(target) - start);
   const auto until = std::min(part.end, from + static_cast<std::uint64_t>(reach) + 1);
+  // Only a separator that ends the corpus can still be here.
+  if (corpus.rule == DocumentRule::separators)
+    if (const auto found =
+            find_separator(file->text(), from - std::min<std::uint64_t>(from, 16), from + 1);
+        found && found->end > from)
+      return {i, std::max<std::uint64_t>(found->begin, part.begin)};
   for (std::uint64_t at = from; at + 1 < until; ++at)
     if (text[at] == '\n') return {i, at + 1};
   for (std::uint64_t at = from; at < until; ++at)
@@ -237,7 +243,8 @@ std::pair<Corpus, Corpus> split(const Corpus& corpus, double fraction) {
   const double total = static_cast<double>(corpus.bytes());
   const double target = std::floor(total - fraction * total);
   const double reach = fraction * total / 2;
-  auto cut = nearest_beginning(corpus, target, reach);
+  // The slack of more than a separator's length keeps a cut from falling inside one.
+  auto cut = nearest_beginning(corpus, target, reach + 16);
   if (!cut) cut = inner_cut(corpus, target, reach);
   Corpus first{corpus.files, {}, corpus.rule};
   Corpus second{corpus.files, {}, corpus.rule};

@@ -33,56 +33,72 @@ struct Command {
   std::function<void()> run;
 };
 
-Command prepare_command(CLI::App& parent, PrepareOptions& options) {
-  CLI::App* app = parent.add_subcommand(
-      "prepare",
-      "Makes a data set: tokenizer, token shards for training and validation, dataset.json.\n"
-      "A text file is a document; lines <|endoftext|> in it separate documents.");
-  app->add_option("INPUT,--train", options.inputs, "files, and directories with all below them")
-      ->required();
-  app->add_option("--out", options.out, "directory of the data set")->required();
-  app->add_option("--name", options.name, "the data set's name (default: the name of --out)");
-  app->add_option("--source", options.source,
-                  "where the text comes from, in words (default: the inputs)");
-  app->add_option("--val", options.validation,
-                  "a file or directory to validate with; may be repeated (default: the end of the "
-                  "inputs, cut off between documents if there are several)")
+/// The options that say which text goes into which split.
+void add_text_options(CLI::App& app, PrepareOptions& options) {
+  app.add_option("INPUT,--train", options.inputs,
+                 "text files, and directories with all text below them (--train is optional)");
+  app.add_option("--val", options.validation,
+                 "a file or directory to validate with; may be repeated (default: the end of the "
+                 "inputs, cut off between documents if one ends near there)")
       ->allow_extra_args(false);
-  app->add_option("--val-fraction", options.validation_fraction,
-                  "share of the bytes that is cut off for validation (default: a tenth, at most 10 "
-                  "MB)");
-  app->add_option("--split-documents", options.documents,
-                  "what separates documents: lines <|endoftext|> as well as files, or just files")
-      ->transform(CLI::Transformer(std::map<std::string, DocumentRule>{
-          {"endoftext", DocumentRule::separators}, {"file", DocumentRule::files}}))
-      ->default_str("endoftext");
-  app->add_option(
-      "--tokenizer", options.tokenizer,
-      "use this vocabulary: a tokenizer.json, or a directory with one or with vocab.json "
-      "and merges.txt (default: one is learnt from the text)");
-  app->add_option(
-      "--vocab-size,--vocab", options.vocab_size,
-      "tokens of the vocabulary to learn (default by size of the text: 1024 below 10 MB, "
-      "4096 below 100 MB, 16384 below 1 GB, else 32768)");
-  app->add_option("--sample-bytes", options.sample_bytes,
-                  "bytes of text that the vocabulary is learnt from, spread over all of it")
-      ->capture_default_str();
-  app->add_option("--facts-train", options.train_facts,
-                  "JSON file with \"bits\", the information content of the training text");
-  app->add_option("--facts-val", options.validation_facts, "the same for the validation text");
-  app->add_option_function<std::vector<std::string>>(
+  app.add_option("--val-fraction", options.validation_fraction,
+                 "share of the bytes that is cut off for validation (default: a tenth, at most 10 "
+                 "MB)");
+  app.add_option_function<std::string>(
+         "--split-documents",
+         [&options](const std::string& word) {
+           options.documents = word == "file" ? DocumentRule::files : DocumentRule::separators;
+         },
+         "endoftext (default): a file is a document, and lines <|endoftext|> in it separate "
+         "several; "
+         "file: such lines are ordinary text")
+      ->check(CLI::IsMember({"endoftext", "file"}));
+  app.add_option_function<std::vector<std::string>>(
          "--facts",
          [&options](const std::vector<std::string>& files) {
            options.train_facts = files[0];
            options.validation_facts = files[1];
          },
-         "both of them: TRAIN VAL")
+         "two JSON files whose number \"bits\" is the information content of the training and of "
+         "the "
+         "validation text; needs --val")
       ->expected(2);
-  app->add_option("--shard-tokens", options.shard_tokens, "tokens of a shard")
+}
+
+/// The options that say how the text becomes tokens.
+void add_token_options(CLI::App& app, PrepareOptions& options) {
+  app.add_option(
+      "--tokenizer", options.tokenizer,
+      "use this vocabulary: a tokenizer.json, or a directory with one or with vocab.json "
+      "and merges.txt (default: one is learnt from the text)");
+  app.add_option(
+      "--vocab-size", options.vocab_size,
+      "tokens of the vocabulary to learn (default by size of the text: 1024 below 10 MB, "
+      "4096 below 100 MB, 16384 below 1 GB, else 32768)");
+  app.add_option("--sample-bytes", options.sample_bytes,
+                 "bytes of text that the vocabulary is learnt from, spread over all of it")
+      ->capture_default_str();
+  app.add_option("--shard-tokens", options.shard_tokens, "tokens of a shard")
+      ->capture_default_str();
+}
+
+Command prepare_command(CLI::App& parent, PrepareOptions& options) {
+  CLI::App* app = parent.add_subcommand(
+      "prepare", "Makes a data set of text: tokenizer, shards to train and validate with.");
+  add_text_options(*app, options);
+  app->add_option("--out", options.out, "directory of the data set")->required();
+  app->add_option("--name", options.name, "the data set's name (default: the name of --out)");
+  app->add_option("--source", options.source,
+                  "where the text comes from, in words (default: the inputs)");
+  add_token_options(*app, options);
+  app->add_option("--threads", options.threads, "threads to encode with (0: as OpenMP chooses)")
       ->capture_default_str();
   app->add_flag("--if-changed", options.if_changed,
                 "do nothing if --out was made from the same files and settings");
   app->add_flag("--force", options.force, "replace --out even if other files are in it");
+  app->callback([&options] {
+    if (options.inputs.empty()) throw CLI::RequiredError("INPUT (a text file or a directory)");
+  });
   return {app, [&options] {
             stop_when_interrupted();
             Progress progress(::isatty(STDERR_FILENO) != 0 ? Progress::Style::terminal

@@ -36,6 +36,9 @@ void check_options(const PrepareOptions& options) {
   if (options.train_facts && options.validation.empty())
     throw std::runtime_error(
         "facts about the splits need --val: they do not hold for a split that is cut here.");
+  if (options.threads < 0 || options.threads > 1024)
+    throw std::runtime_error(
+        fmt::format("--threads is {}, but has to be from 0 to 1024.", options.threads));
   if (options.shard_tokens < 1 || options.shard_tokens > max_shard_tokens)
     throw std::runtime_error(fmt::format("--shard-tokens is {}, but has to be from 1 to {}.",
                                          options.shard_tokens, max_shard_tokens));
@@ -241,22 +244,21 @@ double read_bits(const fs::path& path, const SplitFacts& split) {
   return bits->get<double>();
 }
 
-SplitFacts encode_split(const Corpus& corpus, const Tokenizer& tokenizer,
-                        const OutputDirectory& directory, const std::string& split,
-                        std::uint64_t shard_tokens, Progress& progress,
-                        const std::atomic<bool>& interrupt) {
-  progress.begin(split, "encoding", corpus.bytes());
-  const SplitFacts facts =
-      write_split(corpus, tokenizer, directory.path(), split, shard_tokens, progress, interrupt);
+SplitFacts encode_split(const Corpus& corpus, const Tokenizer& tokenizer, const SplitOutput& output,
+                        Progress& progress, const std::atomic<bool>& interrupt) {
+  progress.begin(output.split, "encoding", corpus.bytes());
+  const SplitFacts facts = write_split(corpus, tokenizer, output, progress, interrupt);
   const double seconds = progress.end();
-  progress.say(
-      split,
-      fmt::format(
-          "{} tokens in {} {}: {} {}, {:.2f} bytes a token; {} at {}/s", with_commas(facts.tokens),
-          with_commas(facts.shards), facts.shards == 1 ? "shard" : "shards",
-          with_commas(facts.documents), facts.documents == 1 ? "document" : "documents",
-          static_cast<double>(facts.bytes) / static_cast<double>(facts.tokens), in_time(seconds),
-          in_bytes(static_cast<std::uint64_t>(static_cast<double>(facts.bytes) / seconds))));
+  const double bytes = static_cast<double>(facts.bytes);
+  std::string text =
+      fmt::format("{} tokens in {} {}: {} {}, {:.2f} bytes a token", with_commas(facts.tokens),
+                  with_commas(facts.shards), facts.shards == 1 ? "shard" : "shards",
+                  with_commas(facts.documents), facts.documents == 1 ? "document" : "documents",
+                  bytes / static_cast<double>(facts.tokens));
+  if (seconds >= 0.05)
+    text += fmt::format("; {} at {}/s", in_time(seconds),
+                        in_bytes(static_cast<std::uint64_t>(bytes / seconds)));
+  progress.say(output.split, text);
   return facts;
 }
 
@@ -299,10 +301,10 @@ PrepareResult prepare(const PrepareOptions& options, Progress& progress,
   facts.vocab_size = tokenizer.vocab_size();
   facts.end_of_text = tokenizer.end_of_text();
   facts.fingerprint = mark;
-  facts.train = encode_split(splits.train, tokenizer, directory, "train", options.shard_tokens,
-                             progress, interrupt);
-  facts.val = encode_split(splits.validation, tokenizer, directory, "val", options.shard_tokens,
-                           progress, interrupt);
+  SplitOutput output{directory.path(), "train", options.shard_tokens, options.threads};
+  facts.train = encode_split(splits.train, tokenizer, output, progress, interrupt);
+  output.split = "val";
+  facts.val = encode_split(splits.validation, tokenizer, output, progress, interrupt);
   if (options.train_facts)
     facts.entropy = {.train_bits = read_bits(*options.train_facts, facts.train),
                      .val_bits = read_bits(*options.validation_facts, facts.val)};

@@ -40,6 +40,7 @@ struct PrepareOptions {
   std::optional<std::filesystem::path> validation_facts;
 
   std::uint64_t shard_tokens = default_shard_tokens;
+  int threads = 0;          ///< 0: OpenMP's choice
   bool if_changed = false;  ///< do nothing if `out` was made from the same inputs and settings
   bool force = false;       ///< replace `out` even if it has other files in it
 };
@@ -68,11 +69,17 @@ PrepareResult prepare(const PrepareOptions& options, Progress& progress,
 /// the embedding is paid for in every step.
 [[nodiscard]] std::uint32_t default_vocab_size(std::uint64_t bytes);
 
+/// Where and how a split is written.
+struct SplitOutput {
+  std::filesystem::path directory;
+  std::string split;  ///< "train" or "val"
+  std::uint64_t shard_tokens = default_shard_tokens;
+  int threads = 0;  ///< 0: OpenMP's choice
+};
+
 /// Writes one split's shards. Documents are encoded by all threads and written in order, so the
 /// shards do not depend on the number of threads.
-SplitFacts write_split(const Corpus& corpus, const Tokenizer& tokenizer,
-                       const std::filesystem::path& directory, const std::string& split,
-                       std::uint64_t shard_tokens, Progress& progress,
-                       const std::atomic<bool>& interrupt);
+SplitFacts write_split(const Corpus& corpus, const Tokenizer& tokenizer, const SplitOutput& output,
+                       Progress& progress, const std::atomic<bool>& interrupt);
 
 }  // namespace strata::data

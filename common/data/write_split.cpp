@@ -47,15 +47,13 @@ void encode_unit(Unit& unit, Encoder& encoder, std::uint32_t end_of_text) {
 
 }  // namespace
 
-SplitFacts write_split(const Corpus& corpus, const Tokenizer& tokenizer,
-                       const std::filesystem::path& directory, const std::string& split,
-                       std::uint64_t shard_tokens, Progress& progress,
-                       const std::atomic<bool>& interrupt) {
-  const int threads = omp_get_max_threads();
+SplitFacts write_split(const Corpus& corpus, const Tokenizer& tokenizer, const SplitOutput& output,
+                       Progress& progress, const std::atomic<bool>& interrupt) {
+  const int threads = output.threads > 0 ? output.threads : omp_get_max_threads();
   std::vector<Encoder> encoders;
   for (int thread = 0; thread < threads; ++thread) encoders.emplace_back(tokenizer);
   std::vector<Unit> units(static_cast<std::size_t>(4 * threads));
-  ShardWriter writer(directory, split, tokenizer.vocab_size(), shard_tokens);
+  ShardWriter writer(output.directory, output.split, tokenizer.vocab_size(), output.shard_tokens);
   DocumentStream stream(corpus);
   SplitFacts facts;
   for (bool more = true; more;) {
