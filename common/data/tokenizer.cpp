@@ -99,7 +99,12 @@ struct Encoder::State {
   std::shared_ptr<const Tokenizer::Tables> tables;
   PieceScanner scanner;
   WordEncoder words;
-  std::unordered_map<std::string, Ids, Hash, std::equal_to<>> kept;
+  struct Run {
+    std::uint32_t first;
+    std::uint32_t count;
+  };
+  std::unordered_map<std::string, Run, Hash, std::equal_to<>> kept;  // runs of kept_ids
+  Ids kept_ids;
 };
 
 void Encoder::State::encode_ordinary(std::string_view text, Ids& ids) {
@@ -112,12 +117,17 @@ void Encoder::State::encode_word(std::string_view word, Ids& ids) {
   if (word.size() > longest_kept_word) return words.encode(word, ids);
   auto found = kept.find(word);
   if (found == kept.end()) {
-    if (kept.size() == most_kept_words) kept.clear();
-    Ids word_ids;
-    words.encode(word, word_ids);
-    found = kept.emplace(word, std::move(word_ids)).first;
+    if (kept.size() == most_kept_words) {
+      kept.clear();
+      kept_ids.clear();
+    }
+    const auto first = static_cast<std::uint32_t>(kept_ids.size());
+    words.encode(word, kept_ids);
+    const auto count = static_cast<std::uint32_t>(kept_ids.size()) - first;
+    found = kept.emplace(word, Run{first, count}).first;
   }
-  ids.insert(ids.end(), found->second.begin(), found->second.end());
+  const auto run = kept_ids.begin() + found->second.first;
+  ids.insert(ids.end(), run, run + found->second.count);
 }
 
 Encoder::Encoder(const Tokenizer& tokenizer) : state_(std::make_unique<State>(tokenizer.tables_)) {}

@@ -1,12 +1,11 @@
 #include "common/data/tokenizer_files.h"
 
-#include <bit>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -78,7 +77,7 @@ void require_one_of(const path& file, const std::string& name, const json& value
        shown(*allowed.begin()) + ": anything else gives other ids than GPT-2's");
 }
 
-std::uint32_t parse_id(const json& value, std::size_t tokens, const std::string& token,
+std::uint32_t parse_id(const json& value, std::size_t tokens, std::string_view token,
                        const path& file) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= tokens)
     fail(file, "gives token " + in_quotes(token) + " the id " + shown(value),
@@ -86,15 +85,15 @@ std::uint32_t parse_id(const json& value, std::size_t tokens, const std::string&
   return value.get<std::uint32_t>();
 }
 
-/// Tokens by id, and ids by a token's spelling in the byte alphabet.
+/// Tokens by id, and ids by a token's spelling in the byte alphabet (views of the JSON's keys).
 struct Tokens {
   std::vector<std::string> bytes;
-  const json* ids = nullptr;
+  std::unordered_map<std::string_view, std::uint32_t> ids;
 
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& spelling) const {
-    const auto found = ids->find(spelling);
-    if (found == ids->end()) return std::nullopt;
-    return found->get<std::uint32_t>();
+    const auto found = ids.find(spelling);
+    if (found == ids.end()) return std::nullopt;
+    return found->second;
   }
 };
 
@@ -106,8 +105,8 @@ Tokens parse_tokens(const json& vocab, const json& special_id, const path& file)
   const std::size_t count = vocab.size() + (special_apart ? 1 : 0);
   if (count > max_vocab_size)
     fail(file, "has " + number(count) + " tokens", "at most " + number(max_vocab_size));
-  Tokens tokens{std::vector<std::string>(count), &vocab};
-  const auto put = [&](const std::string& spelling, const json& id_value, std::string bytes) {
+  Tokens tokens{std::vector<std::string>(count), {}};
+  const auto put = [&](std::string_view spelling, const json& id_value, std::string bytes) {
     const std::uint32_t id = parse_id(id_value, count, spelling, file);
     if (!tokens.bytes[id].empty())
       fail(file,
@@ -115,14 +114,16 @@ Tokens parse_tokens(const json& vocab, const json& special_id, const path& file)
                " and " + in_quotes(spelling),
            "each id from 0 to " + number(count - 1) + " once");
     tokens.bytes[id] = std::move(bytes);
+    tokens.ids.emplace(spelling, id);
   };
-  if (special_apart) put(special, special_id, special);
-  for (const auto& [spelling, id] : vocab.items()) {
+  if (special_apart) put(end_of_text_content, special_id, special);
+  for (auto entry = vocab.begin(); entry != vocab.end(); ++entry) {
+    const std::string& spelling = entry.key();
     std::optional<std::string> bytes = spelling == special ? special : from_alphabet(spelling);
     if (!bytes || bytes->empty())
       fail(file, "has the token " + in_quotes(spelling),
            "one or more characters of GPT-2's byte alphabet, as in \"\\u0120the\"");
-    put(spelling, id, *std::move(bytes));
+    put(spelling, *entry, *std::move(bytes));
   }
   return tokens;
 }

@@ -42,19 +42,19 @@ std::string merges_fault(const Vocabulary& vocabulary) {
   for (std::size_t id = 0; id < tokens.size(); ++id) made[id] = tokens[id].size() == 1;
   for (std::size_t rank = 0; rank < vocabulary.merges.size(); ++rank) {
     const Merge& merge = vocabulary.merges[rank];
-    const std::string name = "merge " + std::to_string(rank);
+    const auto name = [&] { return "merge " + std::to_string(rank); };
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
       if (id >= tokens.size())
-        return name + " names token " + std::to_string(id) + " of only " +
+        return name() + " names token " + std::to_string(id) + " of only " +
                std::to_string(tokens.size());
     for (const std::uint32_t part : {merge.left, merge.right})
-      if (!made[part]) return name + " takes " + shown(tokens[part]) + " before a merge makes it";
+      if (!made[part]) return name() + " takes " + shown(tokens[part]) + " before a merge makes it";
     const std::string& result = tokens[merge.result];
     if (result != tokens[merge.left] + tokens[merge.right])
-      return name + " joins " + shown(tokens[merge.left]) + " and " + shown(tokens[merge.right]) +
+      return name() + " joins " + shown(tokens[merge.left]) + " and " + shown(tokens[merge.right]) +
              " to " + shown(result);
-    if (merge.result == vocabulary.end_of_text) return name + " makes the special token";
-    if (made[merge.result]) return name + " makes " + shown(result) + " a second time";
+    if (merge.result == vocabulary.end_of_text) return name() + " makes the special token";
+    if (made[merge.result]) return name() + " makes " + shown(result) + " a second time";
     made[merge.result] = true;
   }
   return {};
