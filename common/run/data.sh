@@ -4,7 +4,7 @@
 # The default corpus: stories whose entropy is known. Its seeds make it the same everywhere.
 tales_train=(--seed 1 --bytes 16000000)
 tales_validation=(--seed 2 --bytes 1000000)
-tales_vocabulary=1024
+tales_vocabulary=896  # with these, all but the rarest words are one token
 
 shakespeare_url=https://raw.githubusercontent.com/karpathy/char-rnn/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt
 shakespeare_sha256=86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed
