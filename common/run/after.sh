@@ -57,7 +57,7 @@ cmd_report() {
   [[ -n $where ]] || where=$(latest_run)
   require build
   build release OFF strata-report
-  exec "$bin/strata-report" "$where"
+  exec "$bin/strata-report" "$(shown "$where")"
 }
 
 help_bench() {

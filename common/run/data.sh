@@ -47,7 +47,7 @@ prepare_tales() {
   place tales "${1-}"
   ((${#tokenizer_flags[@]})) || tokenizer_flags=(--vocab-size "$tales_vocabulary")
   "$bin/strata-data" prepare --if-changed --name tales --source "stories by strata-tales" \
-    --out "$prepared" --train "$text/train.txt" --val "$text/val.txt" \
+    --out "$(shown "$prepared")" --train "$text/train.txt" --val "$text/val.txt" \
     --facts "$text/train.json" "$text/val.json" "${tokenizer_flags[@]}"
 }
 
@@ -74,7 +74,7 @@ prepare_text() {
   place "$(data_set_name "$source")" "$2"
   ((${#flags[@]})) || [[ ! -f $prepared/made-with ]] || mapfile -t flags <"$prepared/made-with"
   "$bin/strata-data" prepare --if-changed --name "$(basename "$prepared")" --source "$source" \
-    --out "$prepared" ${tokenizer_flags[@]+"${tokenizer_flags[@]}"} ${flags[@]+"${flags[@]}"} "$source"
+    --out "$(shown "$prepared")" ${tokenizer_flags[@]+"${tokenizer_flags[@]}"} ${flags[@]+"${flags[@]}"} "$source"
   ((${#flags[@]} == 0)) || printf '%s\n' "${flags[@]}" >"$prepared/made-with"
 }
 

@@ -112,7 +112,7 @@ cmd_train() {
     [[ -z $previous ]] || ln -s "$previous" "$root/runs/latest"
     return $status
   fi
-  "$bin/strata-report" "$run" || ((status)) || status=1
+  "$bin/strata-report" "$(shown "$run")" || ((status)) || status=1
   ((status == 0)) || say stopped "with exit code $status; ./run train $stage --resume --out $(shown "$run") goes on from the last checkpoint"
   return $status
 }

@@ -227,7 +227,7 @@ run_folder() {
   local first
   fake_build
   run_code 0 train
-  says "report   $strata/runs/"
+  says "report   runs/"
   first=$(readlink -f "$strata/runs/latest")
   [[ -s $first/report.html ]] || fail "no report in runs/latest"
   run_code 0 train --resume
@@ -279,7 +279,7 @@ own_text() {
   fake_build
   mkdir -p "$work/my notes"
   run_code 0 train --data "$work/my notes"
-  says "strata-data: <prepare><--if-changed><--name><my-notes><--source><$work/my notes><--out><$strata/datasets/my-notes><$work/my notes>"
+  says "strata-data: <prepare><--if-changed><--name><my-notes><--source><$work/my notes><--out><datasets/my-notes><$work/my notes>"
   says "<--data><$strata/datasets/my-notes>"
   STAND_IN_WORDS=5000 run_code 0 train --data "$work/my notes"
   says "<--init><L4,C128,H4,T128,V5000>"
@@ -314,7 +314,7 @@ foreign_model() {
   mkdir -p "$work/gpt2" "$work/notes"
   echo "another" >"$work/gpt2/tokenizer.json"
   run_code 0 train --init "$work/gpt2" --data "$work/notes"
-  says "<--out><$strata/datasets/notes-gpt2><--tokenizer><$work/gpt2>"
+  says "<--out><datasets/notes-gpt2><--tokenizer><$work/gpt2>"
   says "<--data><$strata/datasets/notes-gpt2>"
   run_code 0 train --init "$work/gpt2"
   says "<--data><$strata/datasets/tales-gpt2>"
