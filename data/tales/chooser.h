@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 
 #include "data/tales/rng.h"
 
@@ -20,8 +21,8 @@ class Chooser {
   Chooser& operator=(const Chooser&) = default;
 
   /// The index of one of the options, which has the probability of its weight over the sum of all.
-  /// At least one weight must be above 0; their sum must be below 2^32. Where only one weight is,
-  /// nothing is asked and nothing added.
+  /// Where only one weight is above 0, nothing is asked and nothing added. The sum of all must be
+  /// below 2^32. Throws std::logic_error if all are 0: then the language has a dead end.
   std::size_t choose(std::span<const std::uint32_t> weights) {
     std::uint32_t total = 0;
     std::size_t only = 0;
@@ -29,6 +30,7 @@ class Chooser {
       total += weights[i];
       if (weights[i] != 0) only = i;
     }
+    if (total == 0) throw std::logic_error("a choice among nothing");
     if (weights[only] == total) return only;
     const std::size_t chosen = pick(weights, total);
     bits_ += std::log2(static_cast<double>(total) / weights[chosen]);

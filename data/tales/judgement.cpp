@@ -25,7 +25,8 @@ class Judge {
   void document(std::string_view text, bool first, bool last) {
     std::vector<Sentence> sentences = split_sentences(text);
     const bool open_ends = !complete_;
-    if (first && open_ends && !sentences.empty() && starts_within(sentences.front().text)) {
+    if (first && open_ends && !sentences.empty() && starts_within(text) &&
+        patterns_.read(sentences.front().text).empty()) {
       sentences.erase(sentences.begin());
       judgement_.begins_mid_story = true;
     }
@@ -34,7 +35,7 @@ class Judge {
       judgement_.cut_off = true;
     }
     std::unique_ptr<StoryReader> reader;
-    bool whole = !judgement_.begins_mid_story;
+    bool whole = !(first && judgement_.begins_mid_story);
     for (const Sentence& sentence : sentences) {
       if (reader == nullptr) {
         if (first && open_ends && judgement_.stories == 0 && whole && !opens(sentence.text))
@@ -54,9 +55,9 @@ class Judge {
   [[nodiscard]] const Judgement& judgement() const { return judgement_; }
 
  private:
-  static bool starts_within(std::string_view sentence) {
-    const char c = sentence.front();
-    return !((c >= 'A' && c <= 'Z') || c == '"');
+  /// Stories begin with a capital letter.
+  static bool starts_within(std::string_view text) {
+    return text.front() < 'A' || text.front() > 'Z';
   }
 
   bool opens(std::string_view sentence) {

@@ -39,8 +39,9 @@ struct Judgement {
 ///
 /// A story begins with the text, after each separator and after each "The end."; white space
 /// between sentences is free. Unless the text is `complete`, it may begin in the middle of a story
-/// (its first story, if that does not start with an opening) and of a sentence (one that starts
-/// with a small letter), and it may stop in the middle of one; those halves are not counted. In a
+/// (its first story, if that does not start with an opening) and of a sentence (if it is not one of
+/// the language and no capital letter begins the text), and it may stop in the middle of one; those
+/// halves are not counted. In a
 /// story that begins in the middle, what depends on a fact not told in the text is unknown; in all
 /// others it is untrue. A sentence that is malformed or untrue is not believed: the next are
 /// judged as if it were not there.

@@ -53,9 +53,9 @@ void StoryReader::Finding::want(Truth condition, const char* why) {
 }
 
 Verdict StoryReader::read(std::string_view sentence) {
-  const bool first = !begun_;
-  begun_ = true;
   const std::vector<Reading>& readings = patterns_.read(sentence);
+  const bool first = !begun_;
+  begun_ = !readings.empty();
   if (readings.empty()) {
     pending_.reset();
     bits_.reset();

@@ -82,7 +82,7 @@ class StoryReader {
   Odds* odds_;
   Ledger ledger_;
   Fact<Phase> phase_;
-  bool begun_ = false;  ///< has any sentence been read?
+  bool begun_ = false;  ///< has the sentence before this one been understood?
   std::optional<Pending> pending_;
   std::optional<double> bits_ = 0.0;
 };

@@ -15,6 +15,7 @@ struct Sentence {
 
 /// Cuts a text into sentences. A full stop, question mark or exclamation mark followed by white
 /// space, or by the end, ends a sentence; so does a line break. Any bytes are accepted.
+/// The sentences are views of the text.
 [[nodiscard]] std::vector<Sentence> split_sentences(std::string_view text);
 
 /// A word or a punctuation mark.
