@@ -40,7 +40,7 @@ resolve_data() {
 fit_vocabulary() {
   local words
   words=$(sed -n 's/.*"vocab_size": *\([0-9]*\).*/\1/p' "$data/dataset.json")
-  if [[ -z $init && $words -gt 1024 ]]; then flags+=(--init "L4,C128,H4,T128,V$words"); fi
+  if [[ -z $init && $words -gt 1024 ]]; then flags+=(--init "L4,C128,H4,T256,V$words"); fi
 }
 
 # parse_train ARGS...: takes out what ./run itself deals with (stage, data, destination) and notes

@@ -282,7 +282,7 @@ own_text() {
   says "strata-data: <prepare><--if-changed><--name><my-notes><--source><$work/my notes><--out><datasets/my-notes><$work/my notes>"
   says "<--data><$strata/datasets/my-notes>"
   STAND_IN_WORDS=5000 run_code 0 train --data "$work/my notes"
-  says "<--init><L4,C128,H4,T128,V5000>"
+  says "<--init><L4,C128,H4,T256,V5000>"
   run_code 0 train --data "$strata/datasets/my-notes" --init d12
   says_not "strata-data: <prepare>"
   says "<--init><d12>"
