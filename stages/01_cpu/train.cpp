@@ -185,7 +185,11 @@ std::string to_json(const std::string& s) {
     const auto byte = static_cast<unsigned char>(s[i]);
     size = byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
     bool valid = (byte < 0x80 || (byte >= 0xC2 && byte < 0xF5)) && i + size <= s.size();
-    for (std::size_t k = 1; valid && k < size; ++k) valid = (s[i + k] & 0xC0) == 0x80;
+    unsigned code = byte & (0xFF >> size);
+    for (std::size_t k = 1; valid && k < size; ++k)
+      valid = (s[i + k] & 0xC0) == 0x80, code = code << 6 | (s[i + k] & 0x3F);
+    // Neither longer than it need be, nor half of a UTF-16 pair, nor beyond the last character.
+    valid = valid && (size < 3 || code >> (5 * size - 4)) && code >> 11 != 0x1B && code < 0x110000;
     char escape[8];
     std::snprintf(escape, sizeof escape, "\\u%04x", valid ? byte : 0xFFFD);
     if (!valid) size = 1;
@@ -824,6 +828,9 @@ struct Activations {
   // it only counts, which is how the memory plan is made.
   Index carve(float* buffer, const Config& config, Index B, Index T, bool training) {
     const Index rows = B * T, C = config.C;
+    const double row = double(config.L) * (double(config.H) * double(T) + 16.0 * double(C)) + double(config.Vp());
+    if (double(rows) * row > 1e17)  // the sizes below count with 63 bits
+      fail("a batch of ", B, " x ", T, " tokens needs more memory than any machine has");
     Index used = 0;
     const auto take = [&](Index size) {
       const Index start = used;
@@ -853,6 +860,22 @@ MemoryPlan plan_memory(const Config& config, Index B, Index T, bool training) {
   if (training) plan.insert(plan.end(), {{"gradients", size}, {"AdamW m", size}, {"AdamW v", size}});
   plan.push_back({"activations", Activations().carve(nullptr, config, B, T, training)});
   return plan;
+}
+
+// Prints what will be allocated, and refuses it beforehand where the machine has not got it.
+void announce_memory(const MemoryPlan& plan) {
+  Index total = 0;
+  for (const auto& [role, floats] : plan) {
+    std::printf("  %-12s %9.1f MiB\n", role, double(floats) / (1 << 18));
+    total += floats * 4;
+  }
+  std::printf("  %-12s %9.1f MiB\n", "together", double(total) / (1 << 20));
+  std::ifstream info("/proc/meminfo");
+  Index kilobytes = 0;
+  for (std::string word; info >> word;)
+    if (word == "MemAvailable:" && info >> kilobytes && total / 1024 > kilobytes)
+      fail("this needs ", total >> 20, " MiB of memory, but only ", kilobytes >> 10,
+           " MiB are available; lower --batch or --seq, or choose a smaller model");
 }
 // [/activations]
 
@@ -1694,7 +1717,10 @@ void save_checkpoint(const Model& model, const Settings& s, const State& state, 
   const std::map<Index, fs::path> all = list_checkpoints(s.out);
   Index surplus = s.keep > 0 ? Index(all.size()) - s.keep : 0;
   for (const auto& [step, path] : all)
-    if (surplus-- > 0 && (s.keep_every == 0 || step % s.keep_every != 0)) fs::remove_all(path);
+    if (surplus-- > 0 && (s.keep_every == 0 || step % s.keep_every != 0)) {
+      fs::rename(path, building);  // so that a crash leaves no half of it under its name
+      fs::remove_all(building);
+    }
 }
 
 // The settings of a checkpoint; what stands on the command line is set after this.
@@ -1798,7 +1824,9 @@ void replay(const Settings& given) {
   s.trace = given.trace, s.replay = given.replay, s.threads = given.threads;
   s.skip_loss_z = s.skip_norm_z = 0;  // the first run's windows are not recorded
   const Index B = s.batch, T = s.seq, k = s.accum;
-  Model model(parse_descriptor(meta("model")), B, T, true);
+  const Config config = parse_descriptor(meta("model"));
+  announce_memory(plan_memory(config, B, T, true));
+  Model model(config, B, T, true);
   Trace trace;
   for (const Index step : number_list(meta("traced"), "the trace's steps", Index{1} << 53)) {
     const std::string name = text("step.", step, ".");
@@ -1947,22 +1975,6 @@ struct Run {
 // [/run]
 
 // [main]
-// Prints what will be allocated, and refuses it beforehand where the machine has not got it.
-void announce_memory(const MemoryPlan& plan) {
-  Index total = 0;
-  for (const auto& [role, floats] : plan) {
-    std::printf("  %-12s %9.1f MiB\n", role, double(floats) / (1 << 18));
-    total += floats * 4;
-  }
-  std::printf("  %-12s %9.1f MiB\n", "together", double(total) / (1 << 20));
-  std::ifstream info("/proc/meminfo");
-  Index kilobytes = 0;
-  for (std::string word; info >> word;)
-    if (word == "MemAvailable:" && info >> kilobytes && total / 1024 > kilobytes)
-      fail("this needs ", total >> 20, " MiB of memory, but only ", kilobytes >> 10,
-           " MiB are available; lower --batch or --seq, or choose a smaller model");
-}
-
 // Prepares --out: a new directory for a new run, one with a run in it for --resume, whose newest
 // checkpoint is returned.
 fs::path prepare_out(const Settings& s) {
@@ -2016,6 +2028,8 @@ int run(const std::vector<std::string>& arguments) {
   if (s.resume) load_state(checkpoint, model, training.state, data.train.tokens);
   else if (trained) load_model(s.init, model);
   else initialise(config, model.layout, s.seed, model.parameters);
+  if (training.state.step > s.steps)
+    fail("--steps is ", s.steps, ", but the run has done ", training.state.step, " steps already");
   training.describe();
   std::signal(SIGINT, [](int) { stop_requested() = 1; });
   std::signal(SIGTERM, [](int) { stop_requested() = 1; });
