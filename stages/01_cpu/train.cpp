@@ -1423,12 +1423,12 @@ Json::Object hugging_face_config(const Config& config, Token end_of_text) {
 
 // [settings]
 struct Settings {
-  std::string data = "datasets/tales", out, init = "L4,C128,H4,T128,V1024", schedule = "cosine";
-  Index batch = 16, seq = 0, accum = 1, steps = 1000, warmup = 100;
-  double lr = 1e-3, final_lr = 0.1, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
+  std::string data = "datasets/tales", out, init = "L4,C128,H4,T256,V1024", schedule = "cosine";
+  Index batch = 4, seq = 0, accum = 1, steps = 1200, warmup = 50;
+  double lr = 2.5e-3, final_lr = 0.02, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
   double skip_loss_z = 0, skip_norm_z = 0, temperature = 1, top_p = 1;
-  Index val_every = 100, val_batches = 20, sample_every = 250, sample_tokens = 200, top_k = 0;
-  Index sample_seed = 1, checkpoint_every = 250, keep = 2, keep_every = 0, seed = 42, data_seed = 1;
+  Index val_every = 200, val_batches = 20, sample_every = 400, sample_tokens = 250, top_k = 0;
+  Index sample_seed = 1, checkpoint_every = 400, keep = 2, keep_every = 0, seed = 42, data_seed = 1;
   Index threads = 0;
   std::string prompt_tokens, trace, trace_steps = "0", replay;
   bool resume = false, overfit = false, plan = false, sample = false, help = false;
@@ -1863,7 +1863,8 @@ struct Run {
   Trace trace{};
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> metrics{nullptr, std::fclose};
   bool terminal = isatty(fileno(stdout));
-  double rate = 0;     // seconds a step, smoothed
+  double rate = 0;     // seconds a step, smoothed over the last twenty
+  Index timed = 0;     // steps that this process has timed
   Index refused = 0;   // steps in a row whose loss or norm was not finite
 
   void log(const Json::Object& line) {
@@ -1932,7 +1933,7 @@ struct Run {
     log({{"kind", "train"}, {"step", state.step - 1}, {"loss", r.loss}, {"lr", r.lr}, {"norm", r.norm},
          {"tokens", state.tokens}, {"seconds", seconds}, {"skipped", r.skipped},
          {"loss_z", r.loss_z}, {"norm_z", r.norm_z}});
-    rate = rate == 0 ? seconds : 0.95 * rate + 0.05 * seconds;
+    rate += (seconds - rate) * std::max(0.05, 1.0 / double(++timed));
     const int left = int(std::min(1e9, rate * double(s.steps - state.step)));
     char line[256], excess[40] = "";
     if (data.train_entropy) std::snprintf(excess, 40, " | excess %+.4f", r.loss - *data.train_entropy);
