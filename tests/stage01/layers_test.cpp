@@ -48,7 +48,9 @@ TEST_CASE("the embedding adds token and position, and its gradient counts every 
                                index(B), index(T), index(C));
     stage01::embedding_backward(dwte.data(), dwpe.data(), floats(dy).data(), tokens.data(),
                                 index(B), index(T), index(C));
-    const auto loss = [&] { return dot(dy, reference::embedding(tokens, wte, wpe, T, C)); };
+    const auto loss = [&, t = T, c = C] {
+      return dot(dy, reference::embedding(tokens, wte, wpe, t, c));
+    };
     INFO("B " << B << " T " << T << " C " << C);
     CHECK(error(x, reference::embedding(tokens, wte, wpe, T, C)) <= fp32_rounding);
     CHECK(gradient_error(dwte, wte, loss, earlier) <= fp32_rounding);
@@ -111,7 +113,7 @@ TEST_CASE("a linear layer and its gradients, at sizes around every tile") {
       stage01::linear_forward(y.data(), fx.data(), w, index(rows), index(in), index(out));
       stage01::linear_backward(dx.data(), d, floats(dy).data(), fx.data(), w, index(rows),
                                index(in), index(out));
-      const auto loss = [&] { return dot(dy, reference::linear(x, weight, bias, in)); };
+      const auto loss = [&, i = in] { return dot(dy, reference::linear(x, weight, bias, i)); };
       INFO("rows " << rows << " in " << in << " out " << out << " bias " << with_bias);
       CHECK(error(y, reference::linear(x, weight, bias, in)) <= fp32_rounding);
       CHECK(gradient_error(dx, x, loss) <= fp32_rounding);
