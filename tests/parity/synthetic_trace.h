@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,19 +64,21 @@ class SyntheticTrace {
 
   Values& operator[](const std::string& name) { return tensors.at(name); }
 
+  /// Writes the file plainly: hundreds of them need not be synced to the disk one by one.
   void write(const std::filesystem::path& path) const {
-    std::vector<io::TensorSpec> specs;
-    for (const auto& [name, tensor] : tensors) specs.push_back({name, dtype(name), tensor.shape});
-    io::SafetensorsWriter writer(path, specs, metadata);
+    nlohmann::json header{{"__metadata__", metadata}};
+    std::string data;
     for (const auto& [name, tensor] : tensors) {
-      const std::vector<double>& values = tensor.values;
-      if (dtype(name) == io::Dtype::f64) writer.append(name, values);
-      if (dtype(name) == io::Dtype::f32)
-        writer.append(name, std::vector<float>(values.begin(), values.end()));
-      if (dtype(name) == io::Dtype::i32)
-        writer.append(name, std::vector<std::int32_t>(values.begin(), values.end()));
+      const std::size_t begin = data.size();
+      for (const double value : tensor.values) append(data, dtype(name), value);
+      header[name] = {{"dtype", io::dtype_name(dtype(name))},
+                      {"shape", tensor.shape},
+                      {"data_offsets", {begin, data.size()}}};
     }
-    writer.commit();
+    const std::string text = header.dump();
+    const std::uint64_t length = text.size();
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&length), 8) << text << data;
   }
 
  private:
@@ -82,6 +86,13 @@ class SyntheticTrace {
     if (name.ends_with(".tokens")) return io::Dtype::i32;
     const bool number = name == "losses" || name.ends_with(".loss") || name.ends_with(".norm");
     return number ? io::Dtype::f64 : io::Dtype::f32;
+  }
+
+  static void append(std::string& data, io::Dtype dtype, double value) {
+    const auto bytes = [&](auto x) { data.append(reinterpret_cast<const char*>(&x), sizeof x); };
+    if (dtype == io::Dtype::f64) bytes(value);
+    if (dtype == io::Dtype::f32) bytes(static_cast<float>(value));
+    if (dtype == io::Dtype::i32) bytes(static_cast<std::int32_t>(value));
   }
 
   /// Numbers from -1 to 1 without a pattern (SplitMix64).
