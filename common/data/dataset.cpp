@@ -98,16 +98,6 @@ json split_json(const SplitFacts& split) {
           {"shards", split.shards}};
 }
 
-/// The index in a shard's name ("train_000012.bin" has 12); nothing for any other name.
-std::optional<std::uint64_t> shard_index(const std::string& name, const std::string& split) {
-  const std::string start = split + "_";
-  if (!name.starts_with(start) || !name.ends_with(".bin")) return std::nullopt;
-  const std::string digits = name.substr(start.size(), name.size() - start.size() - 4);
-  if (digits.size() != 6 || digits.find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;
-  return std::stoull(digits);
-}
-
 void compare(const fs::path& directory, const std::string& split, const SplitFacts& facts,
              const std::vector<ShardReader>& shards) {
   std::uint64_t tokens = 0;

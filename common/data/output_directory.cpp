@@ -10,10 +10,11 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
-#include <regex>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "common/data/shards.h"
 
 namespace strata::data {
 namespace {
@@ -25,13 +26,19 @@ namespace fs = std::filesystem;
       fmt::format("cannot {} '{}': {}.", what, path.string(), std::strerror(error)));
 }
 
+/// May `name` be a file of a data set, whole or half written, or the mark that ./run leaves?
+bool is_ours(std::string name) {
+  if (name == "made-with") return true;
+  if (name.ends_with(".tmp")) name.resize(name.size() - 4);
+  return name == "dataset.json" || name == "tokenizer.json" || name == "tokenizer.bin" ||
+         shard_index(name, "train") || shard_index(name, "val");
+}
+
 /// The first entry of a directory that is not a file of a data set.
 std::optional<fs::path> foreign_entry(const fs::path& directory) {
-  static const std::regex ours(
-      R"((dataset\.json|tokenizer\.json|tokenizer\.bin|(train|val)_\d{6}\.bin)(\.tmp)?|made-with)");
   for (const auto& entry : fs::directory_iterator(directory)) {
     const bool file = entry.is_regular_file() && !entry.is_symlink();
-    if (!file || !std::regex_match(entry.path().filename().string(), ours)) return entry.path();
+    if (!file || !is_ours(entry.path().filename().string())) return entry.path();
   }
   return std::nullopt;
 }

@@ -198,9 +198,9 @@ Tokenizer train_tokenizer(const Corpus& corpus, std::uint32_t vocab_size,
                            with_commas(tokenizer.vocab_size()), in_bytes(taken),
                            taken == seen ? "" : " spread over the text", in_time(seconds)));
   if (tokenizer.vocab_size() < vocab_size)
-    progress.say("", fmt::format("({} were wanted, but the text has too few pairs of letters that "
-                                 "occur twice)",
-                                 with_commas(vocab_size)));
+    progress.say("",
+                 fmt::format("({} were wanted, but then no pair of tokens occurs twice any more)",
+                             with_commas(vocab_size)));
   return tokenizer;
 }
 

@@ -73,6 +73,15 @@ std::string shard_name(const std::string& prefix, std::uint64_t index) {
   return fmt::format("{}_{:06}.bin", prefix, index);
 }
 
+std::optional<std::uint64_t> shard_index(const std::string& name, const std::string& prefix) {
+  const std::string start = prefix + "_";
+  if (!name.starts_with(start) || !name.ends_with(".bin")) return std::nullopt;
+  const std::string digits = name.substr(start.size(), name.size() - start.size() - 4);
+  if (digits.size() != 6 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoull(digits);
+}
+
 ShardReader::ShardReader(const std::filesystem::path& path) : file_(path) {
   const auto bytes = file_.bytes();
   const auto refuse = [&](const std::string& what) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -105,5 +106,8 @@ class ShardWriter {
 
 /// The name of a split's shard, for example train_000003.bin.
 [[nodiscard]] std::string shard_name(const std::string& prefix, std::uint64_t index);
+/// The other way round: 3 for train_000003.bin, nothing for a name that is not one of the split's.
+[[nodiscard]] std::optional<std::uint64_t> shard_index(const std::string& name,
+                                                       const std::string& prefix);
 
 }  // namespace strata::data
