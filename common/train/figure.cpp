@@ -154,12 +154,13 @@ class Frame {
 
   void draw_level(std::string& svg, const Level& level) const {
     const double at = y(level.y);
+    fmt::format_to(std::back_inserter(svg), "<path class=\"level\" d=\"M{0} {1:.1f}H{2}\"/>\n",
+                   left_, at, right_);
+    if (!level.named) return;
     // Below the line, where no curve comes, unless the frame ends there.
-    const double text = at + 16 < bottom_ ? at + 15 : at - 6;
     fmt::format_to(std::back_inserter(svg),
-                   "<path class=\"level\" d=\"M{0} {1:.1f}H{2}\"/>"
-                   "<text class=\"name\" x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-                   left_, at, right_, right_ - 2, text, escape(level.label));
+                   "<text class=\"name\" x=\"{0}\" y=\"{1:.1f}\" text-anchor=\"end\">{2}</text>\n",
+                   right_ - 2, at + 16 < bottom_ ? at + 15 : at - 6, escape(level.label));
   }
 
   const Figure& figure_;

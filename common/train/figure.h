@@ -23,10 +23,11 @@ struct Curve {
   std::vector<Point> points;  ///< x ascending; y not finite is a gap
 };
 
-/// A dashed horizontal line with its name on it.
+/// A dashed horizontal line.
 struct Level {
   std::string label;
   double y = 0;
+  bool named = true;  ///< its name stands on it, not only in the legend
 };
 
 struct Figure {

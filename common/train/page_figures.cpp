@@ -162,7 +162,8 @@ Figure norm_figure(const Metrics& metrics) {
   for (const auto& [flag, value] : metrics.header().settings) {
     if (flag != "clip" && flag != "--clip") continue;
     const double clip = std::strtod(value.c_str(), nullptr);
-    if (clip > 0 && std::isfinite(clip)) figure.levels.push_back({"clipped above " + value, clip});
+    if (clip > 0 && std::isfinite(clip))
+      figure.levels.push_back({"clipped above " + value, clip, false});
   }
   figure.ticks_below = skipped_steps(metrics);
   figure.summary = "Norm of the gradient at each step, on a logarithmic axis.";

@@ -57,11 +57,11 @@ std::string data_table(const RunHeader& header, const Summary& summary) {
   facts.count("validation tokens", header.val_tokens);
   const auto entropy = [&](const char* name, double nats) {
     if (std::isfinite(nats))
-      facts.add(name, fmt::format("{} nats a token ({} bits)", fixed(nats, 4),
+      facts.add(name, fmt::format("{} nats, {} bits", fixed(nats, 4),
                                   fixed(nats / 0.69314718055994531, 4)));
   };
-  entropy("entropy, training text", header.entropy_train);
-  entropy("entropy, validation text", header.entropy_val);
+  entropy("entropy a token, training", header.entropy_train);
+  entropy("entropy a token, validation", header.entropy_val);
   if (std::isfinite(summary.epochs))
     facts.add("times the training text was seen", fixed(summary.epochs, 2));
   return facts.html("data", "Data");
