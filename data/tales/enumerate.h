@@ -13,9 +13,7 @@ struct Choice {
   std::uint32_t total;
   std::size_t chosen;
 
-  [[nodiscard]] double probability() const {
-    return static_cast<double>(weights[chosen]) / total;
-  }
+  [[nodiscard]] double probability() const { return static_cast<double>(weights[chosen]) / total; }
 };
 
 /// Goes through all ways to choose, depth first:

@@ -1,7 +1,5 @@
 #include "data/tales/reader.h"
 
-#include <algorithm>
-
 namespace strata::tales {
 namespace {
 

@@ -1,6 +1,11 @@
 #include "data/tales/storyteller.h"
 
+#include <utility>
+#include <vector>
+
+#include "data/tales/pen.h"
 #include "data/tales/possible.h"
+#include "data/tales/world.h"
 
 namespace strata::tales {
 namespace {
@@ -96,7 +101,7 @@ class Storyteller {
     const int name = word(language_.names.size(), used(&Person::name));
     const int animal = word(language_.animals.size(), used(&Person::animal));
     const int trait = word(language_.traits.size(), used(&Person::trait));
-    world_.add({.name = name, .animal = animal, .trait = trait, .place = place});
+    world_.people.push_back({.name = name, .animal = animal, .trait = trait, .place = place});
   }
 
   void new_thing(int holder, int place) {

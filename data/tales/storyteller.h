@@ -2,11 +2,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "data/tales/chooser.h"
-#include "data/tales/pen.h"
-#include "data/tales/world.h"
+#include "data/tales/language.h"
 
 namespace strata::tales {
 

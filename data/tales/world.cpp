@@ -18,11 +18,6 @@ bool World::holds_any(int s) const {
                      [s](const Thing& thing) { return thing.holder == s; });
 }
 
-int World::add(const Person& person) {
-  people.push_back(person);
-  return static_cast<int>(people.size()) - 1;
-}
-
 void World::learn(int place) {
   if (place != nowhere && !knows(place)) known_places.push_back(place);
 }

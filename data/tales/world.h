@@ -65,9 +65,6 @@ class World {
   [[nodiscard]] int spot(int o) const;  ///< where a thing is, held or not
   [[nodiscard]] bool holds_any(int s) const;
 
-  /// Somebody new comes in and is the subject.
-  int add(const Person& person);
-
   /// What a sentence changes.
   void apply(Act act, const Meaning& meaning, const Language& language);
 

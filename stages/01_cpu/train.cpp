@@ -10,39 +10,33 @@
 //   2. the model's shape   descriptors, the layout            7. data and tokens
 //   3. random numbers      PyTorch's normal draws             8. safetensors, Hugging Face's format
 //   4. the layers          forward with its backward beside   9. settings and sampling
-//   5. the model           one forward, one backward         10. the run: steps, checkpoints, traces
+//   5. the model           one forward, one backward         10. the run, from steps to traces
 //
 // Shapes in comments: B sequences, T positions, C channels, H heads, V words of the vocabulary,
 // Vp the vocabulary padded to a multiple of 128, L blocks. Everything is row-major fp32.
 // clang-format off: the lines of this file are set by hand, as pages of a book
 // [includes]
-#include <omp.h>
 #include <fcntl.h>
+#include <omp.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <numbers>
 #include <numeric>
 #include <optional>
 #include <random>
-#include <span>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -55,9 +49,7 @@ using Index = std::int64_t;  // sizes, offsets and token counts: never 32 bits
 using Token = std::int32_t;
 // [/includes]
 
-// =================================================================================================
-// 1. Small tools
-// =================================================================================================
+// ==== 1. Small tools =============================================================================
 
 // [errors]
 // A text made of its arguments, and the same as what went wrong: one sentence for the person at the
@@ -74,8 +66,24 @@ template <class... Parts> [[noreturn]] void fail(const Parts&... parts) {
 }
 
 std::string quoted(const fs::path& path) { return text("'", path.string(), "'"); }
-// [/errors]
 
+std::ifstream open_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || !fs::is_regular_file(path))
+    fail("cannot open ", quoted(path), ": ", file ? "it is no file" : std::strerror(errno));
+  return file;
+}
+
+std::string read_text(const fs::path& path) {
+  return {std::istreambuf_iterator<char>(open_file(path).rdbuf()), {}};
+}
+
+// Reads all of `s` as one number, or returns false.
+template <class T> bool parse_number(const std::string& s, T& number) {
+  const auto [stop, error] = std::from_chars(s.data(), s.data() + s.size(), number);
+  return error == std::errc() && stop == s.data() + s.size();
+}
+// [/errors]
 // [json]
 // Just enough JSON for configurations, states and the headers of safetensors files.
 struct Json {
@@ -84,20 +92,19 @@ struct Json {
   std::variant<std::nullptr_t, bool, double, std::string, Array, Object> value = nullptr;
 
   Json() = default;
-  Json(bool b) : value(b) {}
-  Json(const char* s) : value(std::string(s)) {}
+  template <class T> Json(const std::vector<T>& list) : value(Array(list.begin(), list.end())) {}
   template <class T> Json(const T& v) {  // implicit, so that objects can be written as they read
-    if constexpr (std::is_arithmetic_v<T>) value = double(v);
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) value = double(v);
     else value = v;
   }
   bool operator==(const Json&) const = default;
+  explicit operator bool() const { return *this != Json(); }
   template <class T> const T* get() const { return std::get_if<T>(&value); }
-  // The member `key` if this is an object that has it and if it is a T.
-  template <class T = Json> const T* find(const std::string& key) const {
+  // The member `key`; null where there is none, or no object.
+  const Json& operator[](const std::string& key) const {
+    static const Json null;
     const Object* object = get<Object>();
-    if (!object || !object->contains(key)) return nullptr;
-    if constexpr (std::is_same_v<T, Json>) return &object->at(key);
-    else return object->at(key).template get<T>();
+    return object && object->contains(key) ? object->at(key) : null;
   }
 };
 
@@ -109,71 +116,64 @@ struct JsonParser {
 
   Json parse() {
     Json json = value(0);
-    if (peek() != '\0' || at < source.size()) bad("the end");
-    return json;
+    skip_space();
+    return at == source.size() ? json : (bad("the end"), json);
   }
   [[noreturn]] void bad(const char* expected) {
     fail(name, " is not valid JSON: at byte ", at, " there should be ", expected);
   }
-  char next() { return ++at < source.size() ? source[at] : '\0'; }
-  char peek() {  // the next character that is no white space
-    at = std::min(source.find_first_not_of(" \t\r\n", at), source.size());
-    return at < source.size() ? source[at] : '\0';
-  }
-  bool accept(char c) { return peek() == c && ++at; }
-  bool accept_word(const char* word) {
-    const bool found = source.compare(at, std::strlen(word), word) == 0;
-    return found ? at += std::strlen(word) : false;
+  void skip_space() { at = std::min(source.find_first_not_of(" \t\r\n", at), source.size()); }
+  bool accept(const std::string& word) {
+    skip_space();
+    return source.compare(at, word.size(), word) == 0 && (at += word.size());
   }
   Json value(int depth) {
     if (depth > 64) bad("less nesting");
-    if (peek() == '"') return string();
-    if (accept('{')) {
+    if (accept("\"")) return string();
+    if (accept("{")) {
       Json::Object object;
-      if (accept('}')) return object;
-      do {
-        if (peek() != '"') bad("a name in quotes");
-        std::string key = string();
-        if (!accept(':')) bad("a colon");
+      list("}", "a comma or a closing brace", [&] {
+        if (!accept("\"")) bad("a name in quotes");
+        const std::string key = string();
+        if (!accept(":")) bad("a colon");
         object[key] = value(depth + 1);
-      } while (accept(','));
-      return accept('}') ? object : (bad("a comma or a closing brace"), object);
+      });
+      return object;
     }
-    if (accept('[')) {
+    if (accept("[")) {
       Json::Array array;
-      if (accept(']')) return array;
-      do array.push_back(value(depth + 1)); while (accept(','));
-      return accept(']') ? array : (bad("a comma or a closing bracket"), array);
+      list("]", "a comma or a closing bracket", [&] { array.push_back(value(depth + 1)); });
+      return array;
     }
-    if (accept_word("true")) return true;
-    if (accept_word("false")) return false;
-    if (accept_word("null")) return {};
+    if (accept("true")) return true;
+    if (accept("false")) return false;
+    if (accept("null")) return {};
     double number = 0;
-    const char *begin = source.data() + at, *end = source.data() + source.size();
-    const auto [stop, error] = std::from_chars(begin, end, number);
+    const char* begin = source.data() + at;
+    const auto [stop, error] = std::from_chars(begin, source.data() + source.size(), number);
     if (error != std::errc() || !std::isfinite(number)) bad("a value");
-    at += std::size_t(stop - begin);
+    at += stop - begin;
     return number;
   }
-  std::string string() {
+  template <class Item> void list(const char* close, const char* expected, const Item& item) {
+    if (accept(close)) return;
+    do item(); while (accept(","));
+    if (!accept(close)) bad(expected);
+  }
+  std::string string() {  // what follows an opening quote
     std::string out;
-    for (char c = next(); c != '"'; c = next()) {
-      if (at >= source.size()) bad("a closing quote");
-      if (c != '\\') { out += c; continue; }
-      const char escape = next();
-      static const std::map<char, char> plain = {{'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', '\b'},
-                                                 {'f', '\f'}, {'n', '\n'}, {'r', '\r'}, {'t', '\t'}};
-      if (plain.contains(escape)) { out += plain.at(escape); continue; }
-      unsigned code = 0;  // \u and four digits; all names that we look for are ASCII
-      for (int i = 0; i < 4; ++i) {
-        const char digit = escape == 'u' ? next() : '\0';
-        if (!std::isxdigit(static_cast<unsigned char>(digit))) bad("an escape that JSON knows");
-        code = code * 16 + unsigned(digit <= '9' ? digit - '0' : (digit | 32) - 'a' + 10);
-      }
-      out += code < 128 ? char(code) : '?';
+    for (; at < source.size() && source[at] != '"'; ++at) {
+      if (source[at] != '\\') { out += source[at]; continue; }
+      const std::string known = "\"\\/bfnrt", meaning = "\"\\/\b\f\n\r\t";
+      const std::string escape = source.substr(++at, 5);
+      unsigned code = 0;  // of \u and four digits; all names that we look for are ASCII
+      if (const std::size_t i = known.find(escape[0]); i != known.npos) out += meaning[i];
+      else if (escape[0] != 'u' || escape.size() < 5 ||
+               std::from_chars(&escape[1], &escape[5], code, 16).ptr != &escape[5])
+        bad("an escape that JSON knows");
+      else at += 4, out += code < 128 ? char(code) : '?';
     }
-    ++at;
-    return out;
+    return accept("\"") ? out : (bad("a closing quote"), out);
   }
 };
 
@@ -182,19 +182,19 @@ struct JsonParser {
 std::string to_json(const std::string& s) {
   std::string out = "\"";
   for (std::size_t i = 0, size; i < s.size(); i += size) {
-    const auto byte = static_cast<unsigned char>(s[i]);
-    size = byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-    bool valid = (byte < 0x80 || (byte >= 0xC2 && byte < 0xF5)) && i + size <= s.size();
-    unsigned code = byte & (0xFF >> size);
-    for (std::size_t k = 1; valid && k < size; ++k)
-      valid = (s[i + k] & 0xC0) == 0x80, code = code << 6 | (s[i + k] & 0x3F);
-    // Neither longer than it need be, nor half of a UTF-16 pair, nor beyond the last character.
-    valid = valid && (size < 3 || code >> (5 * size - 4)) && code >> 11 != 0x1B && code < 0x110000;
+    const auto byte = [&](std::size_t k) { return i + k < s.size() ? s[i + k] & 0xFFu : 0u; };
+    size = byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
+    constexpr unsigned mark[] = {0, 0, 0xC0, 0xE0, 0xF0}, smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned code = byte(0) - mark[size];
+    bool valid = true;
+    for (std::size_t k = 1; k < size; ++k)
+      valid = valid && byte(k) >> 6 == 2, code = code << 6 | (byte(k) & 0x3F);
+    valid = valid && code >= smallest[size] && code < 0x110000 && code >> 11 != 0xD800 >> 11;
     char escape[8];
-    std::snprintf(escape, sizeof escape, "\\u%04x", valid ? byte : 0xFFFD);
+    std::snprintf(escape, sizeof escape, "\\u%04x", valid ? code & 0xFF : 0xFFFD);
     if (!valid) size = 1;
-    if (!valid || byte < 0x20) out += escape;
-    else out.append(byte == '"' || byte == '\\' ? "\\" : "").append(s, i, size);
+    if (!valid || code < 0x20) out += escape;
+    else out.append(code == '"' || code == '\\' ? "\\" : "").append(s, i, size);
   }
   return out + "\"";
 }
@@ -203,7 +203,7 @@ std::string to_json(const Json& json) {
   if (const bool* b = json.get<bool>()) return *b ? "true" : "false";
   if (const std::string* s = json.get<std::string>()) return to_json(*s);
   if (const double* x = json.get<double>(); x && std::isfinite(*x)) {
-    char digits[40];  // the shortest that reads back to the same bits
+    char digits[40];  // the fewest that read back to the same bits
     const bool whole = *x == std::floor(*x) && std::abs(*x) < 9e15;
     return {digits, whole ? std::to_chars(digits, digits + 40, Index(*x)).ptr
                           : std::to_chars(digits, digits + 40, *x).ptr};
@@ -220,12 +220,6 @@ std::string to_json(const Json& json) {
   return text("{", out, "}");
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path)) fail("cannot open ", quoted(path), ": ", std::strerror(errno));
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Json read_json(const fs::path& path) {
   const std::string source = read_text(path);
   return JsonParser{source, quoted(path)}.parse();
@@ -233,7 +227,7 @@ Json read_json(const fs::path& path) {
 
 // The member `key` of the object in `path`: a whole number from `low` to `high`.
 Index whole(const Json& json, const std::string& key, const fs::path& path, Index low, Index high) {
-  const double* x = json.find<double>(key);
+  const double* x = json[key].get<double>();
   if (!x) fail(quoted(path), " has no number \"", key, "\"");
   if (!(*x >= double(low) && *x <= double(high)) || *x != std::floor(*x))
     fail("\"", key, "\" in ", quoted(path), " is ", *x, ", expected ", low, " to ", high);
@@ -241,9 +235,7 @@ Index whole(const Json& json, const std::string& key, const fs::path& path, Inde
 }
 // [/json]
 
-// =================================================================================================
-// 2. The model's shape
-// =================================================================================================
+// ==== 2. The model's shape =======================================================================
 
 // [config]
 struct Config {
@@ -255,13 +247,14 @@ struct Config {
 // Refuses a shape that the layers could not compute; `origin` is where it came from.
 void validate(const Config& config, const std::string& origin) {
   const auto check = [&](const char* what, Index value, Index high) {
-    if (value < 1 || value > high) fail(origin, ": ", what, " is ", value, ", expected 1 to ", high);
+    if (value < 1 || value > high)
+      fail(origin, ": the ", what, " is ", value, ", expected 1 to ", high);
   };
-  check("the number of blocks (L)", config.L, 1000);
-  check("the number of channels (C)", config.C, 1 << 17);
-  check("the number of heads (H)", config.H, config.C);
-  check("the number of positions (T)", config.maxT, 1 << 20);
-  check("the vocabulary (V)", config.V, 1 << 24);
+  check("number of blocks (L)", config.L, 1000);
+  check("number of channels (C)", config.C, 1 << 17);
+  check("number of heads (H)", config.H, config.C);
+  check("number of positions (T)", config.maxT, 1 << 20);
+  check("vocabulary (V)", config.V, 1 << 24);
   if (config.C % config.H != 0)
     fail(origin, ": ", config.H, " heads do not divide ", config.C, " channels evenly");
 }
@@ -278,41 +271,34 @@ Config parse_descriptor(const std::string& descriptor) {
       {"gpt3:c4096", {32, 4096, 32, 2048}}, {"gpt3:c5140", {40, 5140, 20, 2048}},
       {"gpt3:c12288", {96, 12288, 96, 2048}}};
   const std::string origin = "--init " + descriptor, keys = "LCHTV";
+  const char* example = "L4,C128,H4,T128,V1024";
   Config config;
+  Index* const fields[] = {&config.L, &config.C, &config.H, &config.maxT, &config.V};
   std::istringstream parts(descriptor);
   std::string seen;
   for (std::string part; std::getline(parts, part, ',');) {
     const auto known = named.find(part.starts_with("gpt2:") ? part.substr(5) : part);
-    if (known != named.end() && seen.empty()) {
-      config = known->second, seen = keys;
-      continue;
-    }
-    Index *fields[] = {&config.L, &config.C, &config.H, &config.maxT, &config.V}, number = 0;
     const std::size_t key = part.empty() ? keys.npos : keys.find(part[0]);
-    const char *begin = part.data() + 1, *end = part.data() + part.size();
-    const auto [stop, error] = std::from_chars(std::min(begin, end), end, number);
-    if (key == keys.npos || error != std::errc() || stop != end)
+    if (known != named.end() && seen.empty()) config = known->second, seen = keys;
+    else if (key != keys.npos && parse_number(part.substr(1), *fields[key])) seen += part[0];
+    else
       fail(origin, ": '", part, "' is neither a known model (d6 to d84, gpt3:c384 to gpt3:c12288) "
-           "nor one of L, C, H, T, V with a number, as in L4,C128,H4,T128,V1024");
-    *fields[key] = number, seen += part[0];
+           "nor one of L, C, H, T, V with a number, as in ", example);
   }
   for (const char key : keys)
-    if (seen.find(key) == seen.npos) fail(origin, ": ", key, " is missing, as in L4,C128,H4,T128,V1024");
+    if (seen.find(key) == seen.npos) fail(origin, ": ", key, " is missing, as in ", example);
   validate(config, origin);
   return config;
 }
 // [/config]
-
 // [layout]
 // One parameter tensor. Its identity is its place in the list; its elements are counted row-major
 // from `offset` in a buffer that holds all tensors of one role: parameters, gradients, m, v.
 struct Tensor {
-  std::string name;           // as Hugging Face calls it
-  std::vector<Index> shape;   // matrices are (out, in): row o holds the weights of output o
-  bool conv1d;                // Hugging Face stores this matrix as (in, out)
-  double init_std;            // normal draws with this deviation; 0: the constant init_value
-  float init_value;
-  bool decay;                 // AdamW decays matrices; biases and LayerNorms stay free
+  std::string name;          // as Hugging Face calls it
+  std::vector<Index> shape;  // matrices are (out, in): row o holds the weights of output o
+  bool conv1d;               // Hugging Face stores this matrix as (in, out)
+  bool decay;                // AdamW decays matrices; biases and LayerNorms stay free
   Index offset, size;
 };
 
@@ -327,34 +313,27 @@ Index product(const std::vector<Index>& shape) {
 }
 
 Layout make_layout(const Config& config) {
-  const Index C = config.C;
   Layout layout;
-  const auto add = [&](const std::string& name, const std::vector<Index>& shape, bool conv1d,
-                       double std, float value) {
+  const auto add = [&](const std::string& name, std::vector<Index> shape, bool conv1d = false) {
     const Index size = product(shape);
-    layout.tensors.push_back({name, shape, conv1d, std, value, shape.size() == 2, layout.size, size});
+    layout.tensors.push_back({name, shape, conv1d, shape.size() == 2, layout.size, size});
     layout.size += (size + 63) / 64 * 64;  // every tensor starts at a multiple of 256 bytes
     layout.parameters += size;
   };
   const auto norm = [&](const std::string& name) {
-    add(name + ".weight", {C}, false, 0, 1);
-    add(name + ".bias", {C}, false, 0, 0);
+    add(name + ".weight", {config.C}), add(name + ".bias", {config.C});
   };
-  const auto linear = [&](const std::string& name, Index out, Index in, double std) {
-    add(name + ".weight", {out, in}, true, std, 0);
-    add(name + ".bias", {out}, false, 0, 0);
+  const auto linear = [&](const std::string& name, Index out, Index in) {
+    add(name + ".weight", {out, in}, true), add(name + ".bias", {out});
   };
-  const double std = 0.02, residual_std = 0.02 / std::sqrt(2.0 * double(config.L));
-  add("wte.weight", {config.Vp(), C}, false, std, 0);
-  add("wpe.weight", {config.maxT, C}, false, std, 0);
+  const Index C = config.C;
+  add("wte.weight", {config.Vp(), C}), add("wpe.weight", {config.maxT, C});
   for (Index l = 0; l < config.L; ++l) {
     const std::string block = text("h.", l, ".");
     norm(block + "ln_1");
-    linear(block + "attn.c_attn", 3 * C, C, std);
-    linear(block + "attn.c_proj", C, C, residual_std);
+    linear(block + "attn.c_attn", 3 * C, C), linear(block + "attn.c_proj", C, C);
     norm(block + "ln_2");
-    linear(block + "mlp.c_fc", 4 * C, C, std);
-    linear(block + "mlp.c_proj", C, 4 * C, residual_std);
+    linear(block + "mlp.c_fc", 4 * C, C), linear(block + "mlp.c_proj", C, 4 * C);
   }
   norm("ln_f");
   return layout;
@@ -401,9 +380,7 @@ struct Buffer {
 };
 // [/layout]
 
-// =================================================================================================
-// 3. Random numbers
-// =================================================================================================
+// ==== 3. Random numbers ==========================================================================
 
 // [random]
 // SplitMix64 (Steele, Lea and Flood 2014): a bijection of 64 bits that looks random. Shuffling and
@@ -454,30 +431,32 @@ struct TorchNormal {
   }
 };
 
+// GPT-2's beginning: matrices are drawn with deviation 0.02, those whose output joins the residual
+// stream with less, so that the sum of 2L of them does not grow; LayerNorms start as the identity.
 void initialise(const Config& config, const Layout& layout, Index seed, float* parameters) {
   TorchNormal normal{std::mt19937(std::uint32_t(seed)), {}};
   for (const Tensor& tensor : layout.tensors) {
-    float* data = parameters + tensor.offset;
     const Index drawn = tensor.name == "wte.weight" ? config.V * config.C : tensor.size;
-    if (tensor.init_std > 0) normal.fill(data, drawn, float(tensor.init_std));
-    else std::fill_n(data, tensor.size, tensor.init_value);
+    const bool joins = tensor.name.ends_with("c_proj.weight");
+    const double deviation = joins ? 0.02 / std::sqrt(2.0 * double(config.L)) : 0.02;
+    float* data = parameters + tensor.offset;
+    if (tensor.shape.size() == 2) normal.fill(data, drawn, float(deviation));
+    else std::fill_n(data, tensor.size, tensor.name.ends_with("weight") ? 1.0f : 0.0f);
   }
 }
 // [/random]
 
-// =================================================================================================
-// 4. The layers: forward, with its backward beside it
-//
+// ==== 4. The layers: forward, with its backward beside it ========================================
 // A backward function gets the gradient of the loss with respect to the layer's output and adds to
 // the gradients of its parameters (they accumulate over micro-batches); what it does with the
 // gradient of its input stands in its comment. Every element of every result is computed by one
 // thread in one order, so the bits do not depend on the number of threads.
-// =================================================================================================
 
 // [product]
 // y[j] += sum over k < depth of a[k * a_stride] * b[k * b_stride + j], for j < n.
 template <int depth>
-inline void add_rows(float* y, const float* a, Index a_stride, const float* b, Index b_stride, Index n) {
+inline void add_rows(float* y, const float* a, Index a_stride, const float* b, Index b_stride,
+                     Index n) {
   float scale[depth];
   for (int k = 0; k < depth; ++k) scale[k] = a[k * a_stride];
 #pragma omp simd
@@ -505,15 +484,13 @@ void add_product(float* y, Index y_stride, const float* a, Index a_row, Index a_
                   b_stride, n);
 }
 // [/product]
-
 // [embedding]
 // x (B, T, C) = wte[token] + wpe[t].
 void embedding_forward(float* x, const Token* tokens, const float* wte, const float* wpe, Index B,
                        Index T, Index C) {
 #pragma omp parallel for
   for (Index row = 0; row < B * T; ++row)
-    for (Index c = 0; c < C; ++c)
-      x[row * C + c] = wte[tokens[row] * C + c] + wpe[row % T * C + c];
+    for (Index c = 0; c < C; ++c) x[row * C + c] = wte[tokens[row] * C + c] + wpe[row % T * C + c];
 }
 
 // dwte[token] += dx, dwpe[t] += dx. One token may stand in many rows: a thread takes all rows of
@@ -529,14 +506,13 @@ void embedding_backward(float* dwte, float* dwpe, const float* dx, const Token* 
       }
 }
 // [/embedding]
-
 // [layernorm]
 // What LayerNorm gives: y (rows, C), and mean and rstd (rows) for its backward pass.
 struct Normed {
   float *y, *mean, *rstd;
 };
 
-// y = (x - mean) * rstd * weight + bias for each row of x (rows, C), with rstd = 1 / sqrt(var + eps).
+// y = (x - mean) * rstd * weight + bias for each row of x (rows, C), rstd = 1 / sqrt(var + eps).
 void layernorm_forward(const Normed& out, const float* x, const Affine& w, Index rows, Index C) {
   constexpr float epsilon = 1e-5f;
 #pragma omp parallel for
@@ -559,8 +535,8 @@ void layernorm_forward(const Normed& out, const float* x, const Affine& w, Index
 //   d.weight += sum over the rows of dy * h,  d.bias += sum over the rows of dy.
 // The two means are what is left of the derivatives of the mean and of rstd. dx is added to,
 // because x also runs past this layer along the residual stream.
-void layernorm_backward(float* dx, const Affine& d, const float* dy, const float* x, const Affine& w,
-                        const Normed& saved, Index rows, Index C) {
+void layernorm_backward(float* dx, const Affine& d, const float* dy, const float* x,
+                        const Affine& w, const Normed& saved, Index rows, Index C) {
 #pragma omp parallel for
   for (Index row = 0; row < rows; ++row) {
     const float *in = x + row * C, *dout = dy + row * C;
@@ -586,13 +562,12 @@ void layernorm_backward(float* dx, const Affine& d, const float* dy, const float
       }
 }
 // [/layernorm]
-
 // [linear]
 constexpr Index strip = 32;  // the outputs that a thread computes at a time, in vector registers
 
-// y (rows, strip) += x (rows, in) W^T for `rows` rows of x, where `turned` is W as (in, strip).
-template <int rows>
-inline void add_strip(float* y, Index y_stride, const float* x, const float* turned, Index in) {
+// y (rows, n) = x (rows, in) W^T + bias for n <= strip outputs, where `turned` is W as (in, strip).
+template <int rows> void forward_strip(float* y, Index out, const float* x, const float* turned,
+                                       const float* bias, Index in, Index n) {
   float sum[rows][strip] = {};
   for (Index i = 0; i < in; ++i)
     for (int r = 0; r < rows; ++r) {
@@ -601,32 +576,29 @@ inline void add_strip(float* y, Index y_stride, const float* x, const float* tur
       for (Index o = 0; o < strip; ++o) sum[r][o] += value * turned[i * strip + o];
     }
   for (int r = 0; r < rows; ++r)
-    for (Index o = 0; o < strip; ++o) y[r * y_stride + o] += sum[r][o];
+    for (Index o = 0; o < n; ++o) y[r * out + o] = (bias ? bias[o] : 0.0f) + sum[r][o];
 }
 
 // y (rows, out) = x (rows, in) W^T + bias, with W (out, in); no bias where it is null.
 //
 // A thread takes a strip of outputs and turns their weights round, to (in, strip), so that the
-// products run along memory; a strip beyond the last output is computed on zeros and not kept.
+// products run along memory. What a strip has beyond the last output is computed and not kept.
 void linear_forward(float* y, const float* x, const Affine& w, Index rows, Index in, Index out) {
 #pragma omp parallel
   {
-    std::vector<float> turned(std::size_t(in * strip)), sums(std::size_t(rows * strip));
+    std::vector<float> turned(in * strip);
 #pragma omp for
     for (Index begin = 0; begin < out; begin += strip) {
       const Index n = std::min(strip, out - begin);
       for (Index o = 0; o < n; ++o)
-        for (Index i = 0; i < in; ++i)
-          turned[std::size_t(i * strip + o)] = w.weight[(begin + o) * in + i];
-      for (Index row = 0; row < rows; ++row)
-        for (Index o = 0; o < strip; ++o)
-          sums[std::size_t(row * strip + o)] = w.bias && o < n ? w.bias[begin + o] : 0.0f;
+        for (Index i = 0; i < in; ++i) turned[i * strip + o] = w.weight[(begin + o) * in + i];
+      const float* bias = w.bias ? w.bias + begin : nullptr;
+      float* to = y + begin;
       Index row = 0;
       for (; row + 2 <= rows; row += 2)
-        add_strip<2>(&sums[std::size_t(row * strip)], strip, x + row * in, turned.data(), in);
-      if (row < rows) add_strip<1>(&sums[std::size_t(row * strip)], strip, x + row * in, turned.data(), in);
-      for (row = 0; row < rows; ++row)
-        std::copy_n(&sums[std::size_t(row * strip)], n, y + row * out + begin);
+        forward_strip<2>(to + row * out, out, x + row * in, turned.data(), bias, in, n);
+      if (row < rows)
+        forward_strip<1>(to + row * out, out, x + row * in, turned.data(), bias, in, n);
     }
   }
 }
@@ -635,26 +607,21 @@ void linear_forward(float* y, const float* x, const Affine& w, Index rows, Index
 void linear_backward(float* dx, const Affine& d, const float* dy, const float* x, const Affine& w,
                      Index rows, Index in, Index out) {
   constexpr Index chunk = 64;  // rows of a result that a thread takes: they stay in its cache
-#pragma omp parallel
-  {
-#pragma omp for
-    for (Index begin = 0; begin < rows; begin += chunk) {  // a chunk of rows of dx
-      const Index n = std::min(chunk, rows - begin);
-      std::fill_n(dx + begin * in, n * in, 0.0f);
-      add_product(dx + begin * in, in, dy + begin * out, out, 1, w.weight, in, n, out, in);
-    }
-#pragma omp for
-    for (Index begin = 0; begin < out; begin += chunk) {  // a chunk of rows of d.weight
-      const Index n = std::min(chunk, out - begin);
-      add_product(d.weight + begin * in, in, dy + begin, 1, out, x, in, n, rows, in);
-      if (d.bias == nullptr) continue;
-      for (Index row = 0; row < rows; ++row)
-        for (Index o = begin; o < begin + n; ++o) d.bias[o] += dy[row * out + o];
-    }
+#pragma omp parallel for
+  for (Index begin = 0; begin < rows; begin += chunk) {  // a chunk of rows of dx
+    const Index n = std::min(chunk, rows - begin);
+    std::fill_n(dx + begin * in, n * in, 0.0f);
+    add_product(dx + begin * in, in, dy + begin * out, out, 1, w.weight, in, n, out, in);
+  }
+#pragma omp parallel for
+  for (Index begin = 0; begin < out; begin += chunk) {  // a chunk of rows of d.weight
+    const Index n = std::min(chunk, out - begin);
+    add_product(d.weight + begin * in, in, dy + begin, 1, out, x, in, n, rows, in);
+    for (Index row = 0; d.bias && row < rows; ++row)
+      for (Index o = begin; o < begin + n; ++o) d.bias[o] += dy[row * out + o];
   }
 }
 // [/linear]
-
 // [attention]
 // Causal self-attention. qkv (B, T, 3C) holds queries, keys and values, each (H, head size) a row;
 //   score[t][s] = q_t . k_s / sqrt(head size) for s <= t,  probability = softmax(score[t]),
@@ -665,30 +632,27 @@ void attention_forward(float* y, float* probability, const float* qkv, Index B, 
                        Index H) {
   const Index D = C / H;  // the head size
   const float scale = 1.0f / std::sqrt(float(D));
-#pragma omp parallel
-  {
-    std::vector<float> keys(std::size_t(D * T));  // k turned round to (D, T)
-#pragma omp for collapse(2)
-    for (Index b = 0; b < B; ++b)
-      for (Index h = 0; h < H; ++h) {
-        const float* q = qkv + b * T * 3 * C + h * D;
-        const float *k = q + C, *v = q + 2 * C;
-        for (Index t = 0; t < T; ++t)
-          for (Index d = 0; d < D; ++d) keys[std::size_t(d * T + t)] = k[t * 3 * C + d];
-        for (Index t = 0; t < T; ++t) {
-          float* p = probability + ((b * H + h) * T + t) * T;
-          std::fill_n(p, t + 1, 0.0f);
-          add_product(p, T, q + t * 3 * C, 0, 1, keys.data(), T, 1, D, t + 1);
-          const float largest = *std::max_element(p, p + t + 1) * scale;
-          float sum = 0;
-          for (Index s = 0; s <= t; ++s) sum += p[s] = std::exp(p[s] * scale - largest);
-          for (Index s = 0; s <= t; ++s) p[s] /= sum;
-          float* out = y + (b * T + t) * C + h * D;
-          std::fill_n(out, D, 0.0f);
-          add_product(out, C, p, 0, 1, v, 3 * C, 1, t + 1, D);
-        }
+#pragma omp parallel for collapse(2)
+  for (Index b = 0; b < B; ++b)
+    for (Index h = 0; h < H; ++h) {
+      const float* q = qkv + b * T * 3 * C + h * D;
+      const float *k = q + C, *v = q + 2 * C;
+      std::vector<float> keys(D * T);  // k turned round to (D, T)
+      for (Index t = 0; t < T; ++t)
+        for (Index d = 0; d < D; ++d) keys[d * T + t] = k[t * 3 * C + d];
+      for (Index t = 0; t < T; ++t) {
+        float* p = probability + ((b * H + h) * T + t) * T;
+        std::fill_n(p, t + 1, 0.0f);
+        add_product(p, T, q + t * 3 * C, 0, 1, keys.data(), T, 1, D, t + 1);
+        const float largest = *std::max_element(p, p + t + 1) * scale;
+        float sum = 0;
+        for (Index s = 0; s <= t; ++s) sum += p[s] = std::exp(p[s] * scale - largest);
+        for (Index s = 0; s <= t; ++s) p[s] /= sum;
+        float* out = y + (b * T + t) * C + h * D;
+        std::fill_n(out, D, 0.0f);
+        add_product(out, C, p, 0, 1, v, 3 * C, 1, t + 1, D);
       }
-  }
+    }
 }
 
 // With dp[t][s] = dy_t . v_s, softmax gives dscore = p * (dp - sum over s of p * dp), and then
@@ -701,37 +665,33 @@ void attention_backward(float* dqkv, float* probability, const float* dy, const 
   const Index D = C / H;
   const float scale = 1.0f / std::sqrt(float(D));
   std::fill_n(dqkv, B * T * 3 * C, 0.0f);
-#pragma omp parallel
-  {
-    std::vector<float> values(std::size_t(D * T)), dp(static_cast<std::size_t>(T));  // v as (D, T)
-#pragma omp for collapse(2)
-    for (Index b = 0; b < B; ++b)
-      for (Index h = 0; h < H; ++h) {
-        const Index start = b * T * 3 * C + h * D;
-        const float *q = qkv + start, *k = q + C, *v = q + 2 * C;
-        float *dq = dqkv + start, *dk = dq + C, *dv = dq + 2 * C;
-        float* p = probability + (b * H + h) * T * T;
-        const float* dout = dy + b * T * C + h * D;
-        for (Index t = 0; t < T; ++t)
-          for (Index d = 0; d < D; ++d) values[std::size_t(d * T + t)] = v[t * 3 * C + d];
-        for (Index s = 0; s < T; ++s)  // column s of p, from the diagonal down
-          add_product(dv + s * 3 * C, 0, p + s * T + s, 0, T, dout + s * C, C, 1, T - s, D);
-        for (Index t = 0; t < T; ++t) {
-          float* row = p + t * T;
-          std::fill_n(dp.data(), t + 1, 0.0f);
-          add_product(dp.data(), 0, dout + t * C, 0, 1, values.data(), T, 1, D, t + 1);
-          float sum = 0;
-          for (Index s = 0; s <= t; ++s) sum += row[s] * dp[std::size_t(s)];
-          for (Index s = 0; s <= t; ++s) row[s] *= scale * (dp[std::size_t(s)] - sum);
-          add_product(dq + t * 3 * C, 0, row, 0, 1, k, 3 * C, 1, t + 1, D);
-        }
-        for (Index s = 0; s < T; ++s)
-          add_product(dk + s * 3 * C, 0, p + s * T + s, 0, T, q + s * 3 * C, 3 * C, 1, T - s, D);
+#pragma omp parallel for collapse(2)
+  for (Index b = 0; b < B; ++b)
+    for (Index h = 0; h < H; ++h) {
+      const Index start = b * T * 3 * C + h * D;
+      const float *q = qkv + start, *k = q + C, *v = q + 2 * C;
+      float *dq = dqkv + start, *dk = dq + C, *dv = dq + 2 * C;
+      float* p = probability + (b * H + h) * T * T;
+      const float* dout = dy + b * T * C + h * D;
+      std::vector<float> values(D * T), dp(T);  // v turned round to (D, T); a row of dp
+      for (Index t = 0; t < T; ++t)
+        for (Index d = 0; d < D; ++d) values[d * T + t] = v[t * 3 * C + d];
+      for (Index s = 0; s < T; ++s)  // column s of p, from the diagonal down
+        add_product(dv + s * 3 * C, 0, p + s * T + s, 0, T, dout + s * C, C, 1, T - s, D);
+      for (Index t = 0; t < T; ++t) {
+        float* row = p + t * T;
+        std::fill_n(dp.data(), t + 1, 0.0f);
+        add_product(dp.data(), 0, dout + t * C, 0, 1, values.data(), T, 1, D, t + 1);
+        float sum = 0;
+        for (Index s = 0; s <= t; ++s) sum += row[s] * dp[s];
+        for (Index s = 0; s <= t; ++s) row[s] *= scale * (dp[s] - sum);
+        add_product(dq + t * 3 * C, 0, row, 0, 1, k, 3 * C, 1, t + 1, D);
       }
-  }
+      for (Index s = 0; s < T; ++s)
+        add_product(dk + s * 3 * C, 0, p + s * T + s, 0, T, q + s * 3 * C, 3 * C, 1, T - s, D);
+    }
 }
 // [/attention]
-
 // [gelu]
 // GELU in the tanh form of GPT-2: 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3). Since
 // 0.5 (1 + tanh(u)) is the logistic function of 2u, gelu(x) = x * gate(x) with one exponential, and
@@ -760,7 +720,6 @@ void gelu_backward(float* dx, const float* dy, const float* x, Index n) {
   }
 }
 // [/gelu]
-
 // [residual]
 // y = a + b: where a block's output joins the stream. Its gradient goes both ways unchanged.
 void residual_forward(float* y, const float* a, const float* b, Index n) {
@@ -768,7 +727,6 @@ void residual_forward(float* y, const float* a, const float* b, Index n) {
   for (Index i = 0; i < n; ++i) y[i] = a[i] + b[i];
 }
 // [/residual]
-
 // [classifier]
 // loss[row] = lse - logit[target], where lse = log(sum over v < V of exp(logit[v])). The largest
 // logit is taken out before the exponentials and put back after the logarithm, so the loss is
@@ -801,9 +759,7 @@ void cross_entropy_backward(float* logits, const float* lse, const Token* target
 }
 // [/classifier]
 
-// =================================================================================================
-// 5. The model
-// =================================================================================================
+// ==== 5. The model ===============================================================================
 
 // [activations]
 // What the forward pass keeps of one block for the backward pass, with rows = B T.
@@ -828,9 +784,6 @@ struct Activations {
   // it only counts, which is how the memory plan is made.
   Index carve(float* buffer, const Config& config, Index B, Index T, bool training) {
     const Index rows = B * T, C = config.C;
-    const double row = double(config.L) * (double(config.H) * double(T) + 16.0 * double(C)) + double(config.Vp());
-    if (double(rows) * row > 1e17)  // the sizes below count with 63 bits
-      fail("a batch of ", B, " x ", T, " tokens needs more memory than any machine has");
     Index used = 0;
     const auto take = [&](Index size) {
       const Index start = used;
@@ -839,7 +792,7 @@ struct Activations {
     };
     const auto normed = [&] { return Normed{take(rows * C), take(rows), take(rows)}; };
     embedded = take(rows * C);
-    blocks.resize(std::size_t(config.L));
+    blocks.resize(config.L);
     for (BlockActivations& block : blocks)
       block = {normed(), take(rows * 3 * C), take(B * config.H * T * T), take(rows * C),
                take(rows * C), normed(), take(rows * 4 * C), take(rows * 4 * C), take(rows * C)};
@@ -852,33 +805,35 @@ struct Activations {
 };
 
 // Every allocation of a model in floats, known before the first of them is made.
-using MemoryPlan = std::vector<std::pair<const char*, Index>>;
+using MemoryPlan = std::vector<std::pair<std::string, Index>>;
 
 MemoryPlan plan_memory(const Config& config, Index B, Index T, bool training) {
+  const double block = 16.0 * double(config.C) + double(config.H) * double(T);  // a row's floats
+  if (double(B) * double(T) * (double(config.L) * block + double(config.Vp())) > 1e17)
+    fail("a batch of ", B, " x ", T, " tokens needs more memory than any machine has");
   const Index size = make_layout(config).size;
-  MemoryPlan plan = {{"parameters", size}};
-  if (training) plan.insert(plan.end(), {{"gradients", size}, {"AdamW m", size}, {"AdamW v", size}});
-  plan.push_back({"activations", Activations().carve(nullptr, config, B, T, training)});
-  return plan;
+  const Index activations = Activations().carve(nullptr, config, B, T, training);
+  if (!training) return {{"parameters", size}, {"activations", activations}};
+  return {{"parameters", size}, {"gradients", size}, {"AdamW m", size}, {"AdamW v", size},
+          {"activations", activations}};
 }
 
 // Prints what will be allocated, and refuses it beforehand where the machine has not got it.
 void announce_memory(const MemoryPlan& plan) {
   Index total = 0;
-  for (const auto& [role, floats] : plan) {
-    std::printf("  %-12s %9.1f MiB\n", role, double(floats) / (1 << 18));
-    total += floats * 4;
-  }
-  std::printf("  %-12s %9.1f MiB\n", "together", double(total) / (1 << 20));
+  const auto print = [](const std::string& role, Index floats) {
+    std::printf("  %-12s %9.1f MiB\n", role.c_str(), double(floats) / (1 << 18));
+  };
+  for (const auto& [role, floats] : plan) print(role, floats), total += floats;
+  print("together", total);
   std::ifstream info("/proc/meminfo");
   Index kilobytes = 0;
   for (std::string word; info >> word;)
-    if (word == "MemAvailable:" && info >> kilobytes && total / 1024 > kilobytes)
-      fail("this needs ", total >> 20, " MiB of memory, but only ", kilobytes >> 10,
+    if (word == "MemAvailable:" && info >> kilobytes && total / 256 > kilobytes)
+      fail("this needs ", total >> 18, " MiB of memory, but only ", kilobytes >> 10,
            " MiB are available; lower --batch or --seq, or choose a smaller model");
 }
 // [/activations]
-
 // [model]
 struct Model {
   Config config;
@@ -901,8 +856,39 @@ struct Model {
   }
   Model(const Model&) = delete;
 
+  // What AdamW changes, by the names that files give it.
+  std::vector<std::pair<std::string, float*>> state() const {
+    return {{"param.", parameters}, {"m.", m}, {"v.", v}};
+  }
+
   // Runs `batch` sequences of `length` tokens through all blocks, to act.lnf.y (rows, C).
-  void forward(const Token* tokens, Index batch, Index length);
+  void forward(const Token* tokens, Index batch, Index length) {
+    const Index C = config.C, rows = batch * length;
+    for (Index i = 0; i < rows; ++i)
+      if (tokens[i] < 0 || tokens[i] >= config.V)
+        fail("token ", tokens[i], " at position ", i, " is outside the vocabulary of ", config.V);
+    if (length > config.maxT || batch * length > B * T)
+      fail("a batch of ", batch, " x ", length, " tokens does not fit the model's ", config.maxT,
+           " positions and the ", B, " x ", T, " that it has memory for");
+    embedding_forward(act.embedded, tokens, weight.wte, weight.wpe, batch, length, C);
+    const float* stream = act.embedded;
+    for (std::size_t l = 0; l < act.blocks.size(); ++l) {
+      const Block& w = weight.blocks[l];
+      const BlockActivations& a = act.blocks[l];
+      layernorm_forward(a.ln1, stream, w.ln1, rows, C);
+      linear_forward(a.qkv, a.ln1.y, w.qkv, rows, C, 3 * C);
+      attention_forward(a.attended, a.probability, a.qkv, batch, length, C, config.H);
+      linear_forward(act.branch, a.attended, w.attn_proj, rows, C, C);
+      residual_forward(a.middle, stream, act.branch, rows * C);
+      layernorm_forward(a.ln2, a.middle, w.ln2, rows, C);
+      linear_forward(a.fc, a.ln2.y, w.fc, rows, C, 4 * C);
+      gelu_forward(a.gelu, a.fc, rows * 4 * C);
+      linear_forward(act.branch, a.gelu, w.fc_proj, rows, 4 * C, C);
+      residual_forward(a.stream, a.middle, act.branch, rows * C);
+      stream = a.stream;
+    }
+    layernorm_forward(act.lnf, stream, weight.lnf, rows, C);
+  }
 
   // act.logits (count, Vp) of the rows from `first` on of the last forward pass.
   void classify(Index first, Index count) {
@@ -920,89 +906,56 @@ struct Model {
   }
 
   // Adds the gradient of loss_weight * loss() to `gradients`. Overwrites logits and probabilities.
+  //
+  // It is the forward pass read from its end. d_stream is the gradient with respect to the residual
+  // stream: each branch takes it as the gradient of its output and adds to it that of its input.
   void backward(const Token* tokens, const Token* targets, Index batch, Index length,
-                float loss_weight);
+                float loss_weight) {
+    const Index C = config.C, rows = batch * length;
+    const auto stream = [&](std::size_t l) { return l ? act.blocks[l - 1].stream : act.embedded; };
+    float *d_stream = act.d_stream, *d_branch = act.d_branch, *d_wide = act.d_wide;
+    cross_entropy_backward(act.logits, act.lse, targets, loss_weight, rows, config.V, config.Vp());
+    linear_backward(d_branch, {gradient.wte, nullptr}, act.logits, act.lnf.y,
+                    {weight.wte, nullptr}, rows, C, config.Vp());
+    std::fill_n(d_stream, rows * C, 0.0f);
+    layernorm_backward(d_stream, gradient.lnf, d_branch, stream(act.blocks.size()), weight.lnf,
+                       act.lnf, rows, C);
+    for (std::size_t l = act.blocks.size(); l-- > 0;) {
+      const Block &w = weight.blocks[l], &g = gradient.blocks[l];
+      const BlockActivations& a = act.blocks[l];
+      linear_backward(d_wide, g.fc_proj, d_stream, a.gelu, w.fc_proj, rows, 4 * C, C);
+      gelu_backward(d_wide, d_wide, a.fc, rows * 4 * C);
+      linear_backward(d_branch, g.fc, d_wide, a.ln2.y, w.fc, rows, C, 4 * C);
+      layernorm_backward(d_stream, g.ln2, d_branch, a.middle, w.ln2, a.ln2, rows, C);
+      linear_backward(d_branch, g.attn_proj, d_stream, a.attended, w.attn_proj, rows, C, C);
+      attention_backward(d_wide, a.probability, d_branch, a.qkv, batch, length, C, config.H);
+      linear_backward(d_branch, g.qkv, d_wide, a.ln1.y, w.qkv, rows, C, 3 * C);
+      layernorm_backward(d_stream, g.ln1, d_branch, stream(l), w.ln1, a.ln1, rows, C);
+    }
+    embedding_backward(gradient.wte, gradient.wpe, d_stream, tokens, batch, length, C);
+  }
 };
-
-void Model::forward(const Token* tokens, Index batch, Index length) {
-  const Index C = config.C, rows = batch * length;
-  for (Index i = 0; i < rows; ++i)
-    if (tokens[i] < 0 || tokens[i] >= config.V)
-      fail("token ", tokens[i], " at position ", i, " is outside the vocabulary of ", config.V);
-  if (length > config.maxT || batch * length > B * T)
-    fail("a batch of ", batch, " x ", length, " tokens does not fit the model's ", config.maxT,
-         " positions and the ", B, " x ", T, " that it has memory for");
-  embedding_forward(act.embedded, tokens, weight.wte, weight.wpe, batch, length, C);
-  const float* stream = act.embedded;
-  for (std::size_t l = 0; l < act.blocks.size(); ++l) {
-    const Block& w = weight.blocks[l];
-    const BlockActivations& a = act.blocks[l];
-    layernorm_forward(a.ln1, stream, w.ln1, rows, C);
-    linear_forward(a.qkv, a.ln1.y, w.qkv, rows, C, 3 * C);
-    attention_forward(a.attended, a.probability, a.qkv, batch, length, C, config.H);
-    linear_forward(act.branch, a.attended, w.attn_proj, rows, C, C);
-    residual_forward(a.middle, stream, act.branch, rows * C);
-    layernorm_forward(a.ln2, a.middle, w.ln2, rows, C);
-    linear_forward(a.fc, a.ln2.y, w.fc, rows, C, 4 * C);
-    gelu_forward(a.gelu, a.fc, rows * 4 * C);
-    linear_forward(act.branch, a.gelu, w.fc_proj, rows, 4 * C, C);
-    residual_forward(a.stream, a.middle, act.branch, rows * C);
-    stream = a.stream;
-  }
-  layernorm_forward(act.lnf, stream, weight.lnf, rows, C);
-}
-
-// The forward pass read from its end. d_stream is the gradient with respect to the residual stream:
-// each branch takes it as the gradient of its output and adds to it that of its input.
-void Model::backward(const Token* tokens, const Token* targets, Index batch, Index length,
-                     float loss_weight) {
-  const Index C = config.C, rows = batch * length;
-  const auto stream = [&](std::size_t l) { return l ? act.blocks[l - 1].stream : act.embedded; };
-  float *d_stream = act.d_stream, *d_branch = act.d_branch, *d_wide = act.d_wide;
-  cross_entropy_backward(act.logits, act.lse, targets, loss_weight, rows, config.V, config.Vp());
-  linear_backward(d_branch, {gradient.wte, nullptr}, act.logits, act.lnf.y, {weight.wte, nullptr},
-                  rows, C, config.Vp());
-  std::fill_n(d_stream, rows * C, 0.0f);
-  layernorm_backward(d_stream, gradient.lnf, d_branch, stream(act.blocks.size()), weight.lnf, act.lnf,
-                     rows, C);
-  for (std::size_t l = act.blocks.size(); l-- > 0;) {
-    const Block &w = weight.blocks[l], &g = gradient.blocks[l];
-    const BlockActivations& a = act.blocks[l];
-    linear_backward(d_wide, g.fc_proj, d_stream, a.gelu, w.fc_proj, rows, 4 * C, C);
-    gelu_backward(d_wide, d_wide, a.fc, rows * 4 * C);
-    linear_backward(d_branch, g.fc, d_wide, a.ln2.y, w.fc, rows, C, 4 * C);
-    layernorm_backward(d_stream, g.ln2, d_branch, a.middle, w.ln2, a.ln2, rows, C);
-    linear_backward(d_branch, g.attn_proj, d_stream, a.attended, w.attn_proj, rows, C, C);
-    attention_backward(d_wide, a.probability, d_branch, a.qkv, batch, length, C, config.H);
-    linear_backward(d_branch, g.qkv, d_wide, a.ln1.y, w.qkv, rows, C, 3 * C);
-    layernorm_backward(d_stream, g.ln1, d_branch, stream(l), w.ln1, a.ln1, rows, C);
-  }
-  embedding_backward(gradient.wte, gradient.wpe, d_stream, tokens, batch, length, C);
-}
 // [/model]
 
-// =================================================================================================
-// 6. AdamW, schedules, outliers
-// =================================================================================================
+// ==== 6. AdamW, schedules, outliers ==============================================================
 
 // [norm]
 // The L2 norm of a whole gradient. Chunks are summed in double precision and then one after the
 // other, so that the number of threads changes nothing.
 double global_norm(const float* gradient, Index size) {
   constexpr Index chunk = 1 << 14;
-  std::vector<double> sums(std::size_t((size + chunk - 1) / chunk));
+  std::vector<double> sums((size + chunk - 1) / chunk);
 #pragma omp parallel for
   for (Index i = 0; i < Index(sums.size()); ++i) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (Index j = i * chunk; j < std::min((i + 1) * chunk, size); ++j)
       sum += double(gradient[j]) * gradient[j];
-    sums[std::size_t(i)] = sum;
+    sums[i] = sum;
   }
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 // [/norm]
-
 // [adamw]
 // AdamW (Loshchilov and Hutter 2019): Adam's step, with the decay taken from the weights directly
 // instead of added to the gradient.
@@ -1028,33 +981,33 @@ void adamw_update(const Layout& layout, float* parameters, const float* gradient
   }
 }
 // [/adamw]
-
 // [schedule]
 // The learning rate of step s = 0 ... steps - 1 as a share of its peak: a linear warm-up, then a
 // descent to `final_share`, which the last step reaches. "wsd" (warm-up, stable, decay) holds the
 // peak for four fifths of the run, then falls as 1 - sqrt (Hagele et al. 2024).
-double schedule_share(const std::string& name, Index s, Index steps, Index warmup, double final_share) {
+double schedule_share(const std::string& name, Index s, Index steps, Index warmup,
+                      double final_share) {
   if (s < warmup) return double(s + 1) / double(warmup);
   const Index from = name == "wsd" ? std::max(warmup, steps * 4 / 5) : warmup;
-  const double way = std::clamp(double(s - from) / double(std::max<Index>(1, steps - 1 - from)), 0.0, 1.0);
+  const Index length = std::max<Index>(1, steps - 1 - from);
+  const double way = std::clamp(double(s - from) / double(length), 0.0, 1.0);
   const double left = name == "cosine"   ? 0.5 * (1.0 + std::cos(std::numbers::pi * way))
                       : name == "linear" ? 1.0 - way
                       : name == "wsd"    ? 1.0 - std::sqrt(way) : 1.0;
   return final_share + left * (1.0 - final_share);
 }
 // [/schedule]
-
 // [outliers]
 // Tells values that lie far above the last 128 accepted ones. A value is held against the window
 // before it enters it, and one that is refused never enters.
 struct OutlierWindow {
   static constexpr std::size_t capacity = 128;
-  std::deque<double> values;
+  std::vector<double> values;
 
   // Standard deviations above the mean; 0 until the window is full. NaN and infinity are infinitely
   // far out, at any time.
   double z(double value) const {
-    if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+    if (!std::isfinite(value)) return HUGE_VAL;
     if (values.size() < capacity) return 0;
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / double(capacity);
     double squares = 0;
@@ -1062,27 +1015,21 @@ struct OutlierWindow {
     return (value - mean) / std::max(std::sqrt(squares / double(capacity)), 1e-12);
   }
   void accept(double value) {
+    if (values.size() == capacity) values.erase(values.begin());
     values.push_back(value);
-    if (values.size() > capacity) values.pop_front();
   }
 };
 // [/outliers]
 
-// =================================================================================================
-// 7. Data and tokens
-// =================================================================================================
+// ==== 7. Data and tokens =========================================================================
 
 // [split]
 // The shards of one split ("train" or "val") of a data set, cut into windows of T + 1 tokens that
 // start at multiples of T: the last token of one is the first of the next. Windows do not cross
 // shards, and what is left at a shard's end, fewer than T tokens, is not used.
 struct Split {
-  struct Shard {
-    fs::path path;
-    Index first_window;
-  };
   Index T, vocabulary, windows = 0, tokens = 0;
-  std::vector<Shard> shards;
+  std::map<Index, fs::path> shards;  // by their first window
 
   Split(const fs::path& directory, const std::string& name, Index length, Index V)
       : T(length), vocabulary(V) {
@@ -1098,49 +1045,43 @@ struct Split {
   }
 
   void add(const fs::path& path) {  // llm.c's format: a header of 256 int32, then uint16 tokens
-    std::array<std::uint32_t, 256> header{};
+    std::vector<std::uint32_t> header(256);
     std::ifstream file(path, std::ios::binary);
-    if (!file.read(reinterpret_cast<char*>(header.data()), sizeof header))
+    if (!file.read(reinterpret_cast<char*>(header.data()), 1024))
       fail(quoted(path), " is too short for the 1024 bytes of a shard's header");
     if (header[0] != 20240520 || header[1] != 1)
       fail(quoted(path), " is not a shard: it starts with ", header[0], " version ", header[1],
            ", expected 20240520 version 1");
-    const Index count = header[2], bytes = Index(fs::file_size(path));
-    if (bytes != Index(sizeof header) + 2 * count)
-      fail(quoted(path), " should have ", Index(sizeof header) + 2 * count, " bytes for its ", count,
-           " tokens, but has ", bytes);
-    shards.push_back({path, windows});
-    windows += count > T ? (count - 1) / T : 0;
+    const Index count = header[2], bytes = Index(fs::file_size(path)), expected = 1024 + 2 * count;
+    if (bytes != expected)
+      fail(quoted(path), " should have ", expected, " bytes for its ", count, " tokens, but has ",
+           bytes);
+    if (count > T) shards[windows] = path, windows += (count - 1) / T;
     tokens += count;
   }
 
   // Writes window number `window` as T inputs and the T targets that follow them.
   void read(Index window, Token* inputs, Token* targets) const {
-    const auto after = std::upper_bound(shards.begin(), shards.end(), window,
-                                        [](Index w, const Shard& s) { return w < s.first_window; });
-    const Shard& shard = *std::prev(after);
-    const Index start = (window - shard.first_window) * T;
-    std::vector<std::uint16_t> raw(std::size_t(T + 1));
-    std::ifstream file(shard.path, std::ios::binary);
+    const auto& [first_window, path] = *std::prev(shards.upper_bound(window));
+    const Index start = (window - first_window) * T;
+    std::vector<std::uint16_t> raw(T + 1);
+    std::ifstream file = open_file(path);
     file.seekg(1024 + start * 2);
     if (!file.read(reinterpret_cast<char*>(raw.data()), (T + 1) * 2))
-      fail("cannot read tokens ", start, " to ", start + T, " of ", quoted(shard.path));
-    for (Index t = 0; t <= T; ++t) {
-      const Token token = raw[std::size_t(t)];
-      if (token >= vocabulary)
-        fail(quoted(shard.path), " has token ", token, " at position ", start + t,
+      fail("cannot read tokens ", start, " to ", start + T, " of ", quoted(path));
+    for (Index t = 0; t <= T; ++t)
+      if (raw[t] >= vocabulary)
+        fail(quoted(path), " has token ", raw[t], " at position ", start + t,
              ", but the model's vocabulary ends at ", vocabulary - 1);
-      if (t < T) inputs[t] = token;
-      if (t > 0) targets[t - 1] = token;
-    }
+    std::copy_n(raw.begin(), T, inputs);
+    std::copy_n(raw.begin() + 1, T, targets);
   }
 };
 // [/split]
-
 // [shuffle]
-// Where number q of 0 ... n - 1 goes in the shuffle of an epoch: a Feistel network on the next power
-// of four, walked until it lands below n. A bijection by construction, so every window comes up
-// exactly once an epoch, and there is no list to store: position and seed say everything.
+// Where number q of 0 ... n - 1 goes in the shuffle of an epoch: a Feistel network on the next
+// power of four, walked until it lands below n. A bijection by construction, so every window comes
+// up exactly once an epoch, and there is no list to store: position and seed say everything.
 Index permute(Index q, Index n, std::uint64_t seed, Index epoch) {
   int half = 1;
   while (Index{1} << (2 * half) < n) ++half;
@@ -1161,7 +1102,7 @@ Index permute(Index q, Index n, std::uint64_t seed, Index epoch) {
 struct Batch {
   Index B, T;
   std::vector<Token> inputs, targets;
-  Batch(Index b, Index t) : B(b), T(t), inputs(std::size_t(b * t)), targets(std::size_t(b * t)) {}
+  Batch(Index b, Index t) : B(b), T(t), inputs(b * t), targets(b * t) {}
   Token* input(Index b) { return inputs.data() + b * T; }
   Token* target(Index b) { return targets.data() + b * T; }
 };
@@ -1176,7 +1117,6 @@ void deal(const Split& split, Index seed, Index position, Batch& batch) {
   }
 }
 // [/shuffle]
-
 // [tokenizer]
 // The words of the vocabulary, from llm.c's tokenizer.bin: enough to print what a model says.
 struct Tokenizer {
@@ -1185,12 +1125,12 @@ struct Tokenizer {
 
   explicit Tokenizer(const fs::path& path) {
     const std::string file = read_text(path);
-    std::array<std::uint32_t, 256> header{};
-    std::memcpy(header.data(), file.data(), std::min(file.size(), sizeof header));
-    if (file.size() < sizeof header || header[0] != 20240328 || header[1] < 1 || header[1] > 2)
+    std::vector<std::uint32_t> header(256);
+    std::memcpy(header.data(), file.data(), std::min<std::size_t>(file.size(), 1024));
+    if (file.size() < 1024 || header[0] != 20240328 || header[1] < 1 || header[1] > 2)
       fail(quoted(path), " is not a tokenizer: it has ", file.size(), " bytes and starts with ",
            header[0], " version ", header[1], ", expected 20240328 version 1 or 2");
-    std::size_t at = sizeof header;
+    std::size_t at = 1024;
     for (std::uint32_t id = 0; id < header[2]; ++id) {
       const std::size_t size = at < file.size() ? static_cast<unsigned char>(file[at]) : 0;
       if (size == 0 || at + 1 + size > file.size())
@@ -1209,7 +1149,7 @@ struct Tokenizer {
 // A data set directory: both splits, the tokenizer and, where the source is known, its entropy.
 struct DataSet {
   std::string name;
-  std::optional<double> train_entropy, val_entropy;  // nats per token
+  double train_entropy, val_entropy;  // nats per token; NaN where the source is not known
   Split train, val;
   Tokenizer tokenizer;
 
@@ -1217,14 +1157,14 @@ struct DataSet {
       : train(directory, "train", T, V), val(directory, "val", T, V),
         tokenizer(directory / "tokenizer.bin") {
     const Json json = read_json(directory / "dataset.json");
-    if (const Index words = whole(json, "vocab_size", directory / "dataset.json", 1, 65536); words > V)
+    const Index words = whole(json, "vocab_size", directory / "dataset.json", 1, 65536);
+    if (words > V)
       fail(quoted(directory), " has ", words, " words, but the model's vocabulary (V) is ", V,
            "; give --init a larger V");
-    if (const std::string* given = json.find<std::string>("name")) name = *given;
-    const Json* entropy = json.find("entropy");
-    const auto per_token = [&](const char* key, Index tokens) -> std::optional<double> {
-      const double* bits = entropy ? entropy->find<double>(key) : nullptr;
-      return bits ? std::optional(*bits * std::numbers::ln2 / double(tokens)) : std::nullopt;
+    if (const std::string* given = json["name"].get<std::string>()) name = *given;
+    const auto per_token = [&](const char* key, Index tokens) {
+      const double* bits = json["entropy"][key].get<double>();
+      return bits ? *bits * std::numbers::ln2 / double(tokens) : std::nan("");
     };
     train_entropy = per_token("train_bits", train.tokens);
     val_entropy = per_token("val_bits", val.tokens);
@@ -1232,24 +1172,28 @@ struct DataSet {
 };
 // [/tokenizer]
 
-// =================================================================================================
-// 8. Safetensors, Hugging Face's format
-// =================================================================================================
+// ==== 8. Safetensors, Hugging Face's format ======================================================
 
 // [safetensors-write]
+// Has the system put a file or a directory's list of files onto the disk.
+void sync_to_disk(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+  if (!synced) fail("cannot sync ", quoted(path), " to the disk: ", std::strerror(errno));
+  close(descriptor);
+}
+
 // Writes a file to its end and onto the disk, or says why not.
-void write_file(const fs::path& path, const std::function<void(std::FILE*)>& write) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
+void write_file(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  std::ofstream file(path, std::ios::binary);
   if (!file) fail("cannot create ", quoted(path), ": ", std::strerror(errno));
-  write(file);
-  const bool complete = std::fflush(file) == 0 && !std::ferror(file) && fsync(fileno(file)) == 0;
-  const int reason = errno;
-  if (std::fclose(file) != 0 || !complete)
-    fail("cannot write ", quoted(path), ": ", std::strerror(reason));
+  write(file), file.close();
+  if (!file) fail("cannot write ", quoted(path), ": ", std::strerror(errno));
+  sync_to_disk(path);
 }
 
 void write_text(const fs::path& path, const std::string& s) {
-  write_file(path, [&](std::FILE* file) { std::fwrite(s.data(), 1, s.size(), file); });
+  write_file(path, [&](std::ostream& file) { file << s; });
 }
 
 template <class T> const char* type_name() {
@@ -1260,15 +1204,9 @@ template <class T> const char* type_name() {
 struct Entry {
   std::string name, dtype;
   std::vector<Index> shape;
-  std::function<std::vector<char>()> bytes;
+  std::function<std::string()> bytes;
+  Index size() const { return product(shape) * (dtype == "F64" ? 8 : 4); }
 };
-
-template <class T>
-Entry make_entry(const std::string& name, const std::vector<Index>& shape, const T* values) {
-  const char* begin = reinterpret_cast<const char*>(values);
-  const std::vector<char> copy(begin, begin + product(shape) * Index(sizeof(T)));
-  return {name, type_name<T>(), shape, [copy] { return copy; }};
-}
 
 // The format: eight bytes with the header's size, the header in JSON, then the tensors end to end.
 void write_safetensors(const fs::path& path, const std::vector<Entry>& entries,
@@ -1276,25 +1214,19 @@ void write_safetensors(const fs::path& path, const std::vector<Entry>& entries,
   Json::Object header = {{"__metadata__", metadata}};
   Index offset = 0;
   for (const Entry& entry : entries) {
-    const Index start = std::exchange(offset, offset + product(entry.shape) * (entry.dtype == "F64" ? 8 : 4));
-    header[entry.name] = Json::Object{{"dtype", entry.dtype},
-        {"shape", Json::Array(entry.shape.begin(), entry.shape.end())},
-        {"data_offsets", Json::Array{start, offset}}};
+    const Index begin = std::exchange(offset, offset + entry.size());
+    header[entry.name] = Json::Object{{"dtype", entry.dtype}, {"shape", entry.shape},
+                                      {"data_offsets", Json::Array{begin, offset}}};
   }
   std::string json = to_json(header);
   json.resize((json.size() + 7) / 8 * 8, ' ');
-  write_file(path, [&](std::FILE* file) {
-    const std::uint64_t size = json.size();
-    std::fwrite(&size, 8, 1, file);
-    std::fwrite(json.data(), 1, json.size(), file);
-    for (const Entry& entry : entries) {
-      const std::vector<char> bytes = entry.bytes();
-      std::fwrite(bytes.data(), 1, bytes.size(), file);
-    }
+  const std::uint64_t size = json.size();
+  write_file(path, [&](std::ostream& file) {
+    file.write(reinterpret_cast<const char*>(&size), 8) << json;
+    for (const Entry& entry : entries) file << entry.bytes();
   });
 }
 // [/safetensors-write]
-
 // [safetensors-read]
 struct Safetensors {
   fs::path path;
@@ -1302,13 +1234,13 @@ struct Safetensors {
   Json header;
   Index data = 0, data_bytes = 0;  // where the tensors start, and how much of the file is theirs
 
-  explicit Safetensors(const fs::path& from) : path(from), file(from, std::ios::binary) {
-    if (!file || !fs::is_regular_file(path))
-      fail("cannot open ", quoted(path), ": ", std::strerror(errno));
+  explicit Safetensors(const fs::path& from) : path(from), file(open_file(from)) {
     const Index bytes = Index(fs::file_size(path));
     std::uint64_t size = 0;
-    if (!file.read(reinterpret_cast<char*>(&size), 8) || size > std::uint64_t(bytes - 8) || size >> 27)
-      fail(quoted(path), " is not a safetensors file: ", bytes, " bytes cannot hold a header of ", size);
+    file.read(reinterpret_cast<char*>(&size), 8);
+    if (!file || size > std::uint64_t(bytes - 8) || size >> 27)
+      fail(quoted(path), " is not a safetensors file: ", bytes, " bytes cannot hold a header of ",
+           size);
     std::string json(size, '\0');
     file.read(json.data(), std::streamsize(size));
     header = JsonParser{json, "the header of " + quoted(path)}.parse();
@@ -1317,30 +1249,28 @@ struct Safetensors {
 
   // The elements of tensor `name`, which must have this type and shape.
   template <class T> std::vector<T> read(const std::string& name, const std::vector<Index>& shape) {
-    const Json* entry = header.find(name);
+    const std::string tensor = text("tensor ", name, " of ", quoted(path));
+    const Json& entry = header[name];
     if (!entry) fail(quoted(path), " has no tensor ", name);
-    const auto* offsets = entry->find<Json::Array>("data_offsets");
-    const double* begin = offsets && offsets->size() == 2 ? (*offsets)[0].get<double>() : nullptr;
-    const double* end = begin ? (*offsets)[1].get<double>() : nullptr;
-    const Index size = product(shape) * Index(sizeof(T));
-    const Json wanted = Json::Object{{"dtype", type_name<T>()},
-                                     {"shape", Json::Array(shape.begin(), shape.end())}};
-    for (const char* key : {"dtype", "shape"})
-      if (const Json* found = entry->find(key); !found || *found != *wanted.find(key))
-        fail("tensor ", name, " of ", quoted(path), " has ", key, " ", found ? to_json(*found) : "missing",
-             ", expected ", to_json(*wanted.find(key)));
-    if (!end || !(*begin >= 0 && *end <= double(data_bytes)) || *end - *begin != double(size))
-      fail("tensor ", name, " of ", quoted(path), " should take ", size, " of the file's ", data_bytes,
-           " bytes, but lies at ", to_json(*entry));
-    std::vector<T> values(std::size_t(product(shape)));
+    const Json::Object wanted = {{"dtype", type_name<T>()}, {"shape", shape}};
+    for (const auto& [key, value] : wanted)
+      if (entry[key] != value)
+        fail(tensor, " has ", key, " ", entry[key] ? to_json(entry[key]) : "missing", ", expected ",
+             to_json(value));
+    std::vector<T> values(product(shape));
+    const Index size = Index(values.size() * sizeof(T));
+    const auto* offsets = entry["data_offsets"].get<Json::Array>();
+    const double* begin = offsets && !offsets->empty() ? offsets->front().get<double>() : nullptr;
+    if (!begin || *begin < 0 || *begin != std::floor(*begin) || *begin + size > data_bytes ||
+        *offsets != Json::Array{*begin, *begin + size})
+      fail(tensor, " should take ", size, " of the file's ", data_bytes, " bytes, but lies at ",
+           to_json(entry));
     file.seekg(data + Index(*begin));
-    if (!file.read(reinterpret_cast<char*>(values.data()), size))
-      fail("tensor ", name, " of ", quoted(path), " cannot be read");
+    if (!file.read(reinterpret_cast<char*>(values.data()), size)) fail(tensor, " cannot be read");
     return values;
   }
 };
 // [/safetensors-read]
-
 // [hugging-face]
 // A tensor as Hugging Face stores it: Conv1D matrices turned to (in, out), wte without padding.
 std::vector<Index> stored_shape(const Config& config, const Tensor& tensor) {
@@ -1363,27 +1293,28 @@ template <class Visit> void match(const Config& config, const Tensor& tensor, co
 void add_entries(std::vector<Entry>& entries, const std::string& prefix, const Model& model,
                  const float* buffer) {
   for (const Tensor& tensor : model.layout.tensors) {
-    const std::vector<Index> shape = stored_shape(model.config, tensor);
-    entries.push_back({prefix + tensor.name, "F32", shape, [&model, &tensor, buffer, shape] {
-      std::vector<char> bytes(std::size_t(product(shape)) * sizeof(float));
+    Entry entry = {prefix + tensor.name, "F32", stored_shape(model.config, tensor), {}};
+    entry.bytes = [&model, &tensor, buffer, size = entry.size()] {
+      std::string bytes(size, '\0');
       float* stored = reinterpret_cast<float*>(bytes.data());
       match(model.config, tensor, [&](Index ours, Index theirs) { stored[theirs] = buffer[ours]; });
       return bytes;
-    }});
+    };
+    entries.push_back(entry);
   }
 }
 
 void load_entries(Safetensors& file, const std::string& prefix, const Model& model, float* buffer) {
   for (const Tensor& tensor : model.layout.tensors) {
     const auto stored = file.read<float>(prefix + tensor.name, stored_shape(model.config, tensor));
-    match(model.config, tensor, [&](Index ours, Index theirs) { buffer[ours] = stored[std::size_t(theirs)]; });
+    match(model.config, tensor, [&](Index ours, Index theirs) { buffer[ours] = stored[theirs]; });
   }
 }
 
 // The model in a Hugging Face directory, with or without "transformer." before the names.
 void load_model(const fs::path& directory, const Model& model) {
   Safetensors file(directory / "model.safetensors");
-  const bool prefixed = file.header.find("transformer.wte.weight") != nullptr;
+  const bool prefixed = bool(file.header["transformer.wte.weight"]);
   load_entries(file, prefixed ? "transformer." : "", model, model.parameters);
 }
 
@@ -1392,7 +1323,7 @@ Config read_config(const fs::path& directory) {
   const fs::path path = directory / "config.json";
   const Json json = read_json(path);
   const auto number = [&](const char* key) { return whole(json, key, path, 1, 1 << 24); };
-  if (!json.find("model_type")) fail(quoted(path), " has no \"model_type\": it describes no model");
+  if (!json["model_type"]) fail(quoted(path), " has no \"model_type\": it describes no model");
   const Config config = {number("n_layer"), number("n_embd"), number("n_head"),
                          number("n_positions"), number("vocab_size")};
   const std::vector<std::pair<const char*, Json>> computed = {
@@ -1400,9 +1331,9 @@ Config read_config(const fs::path& directory) {
       {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false},
       {"tie_word_embeddings", true}, {"n_inner", 4 * config.C}};
   for (const auto& [key, value] : computed)
-    if (const Json* found = json.find(key); found && *found != Json() && *found != value)
-      fail("\"", key, "\" in ", quoted(path), " is ", to_json(*found), ", but this trainer computes only ",
-           to_json(value));
+    if (json[key] && json[key] != value)
+      fail("\"", key, "\" in ", quoted(path), " is ", to_json(json[key]),
+           ", but this trainer computes only ", to_json(value));
   validate(config, quoted(path));
   return config;
 }
@@ -1417,16 +1348,14 @@ Json::Object hugging_face_config(const Config& config, Token end_of_text) {
 }
 // [/hugging-face]
 
-// =================================================================================================
-// 9. Settings and sampling
-// =================================================================================================
+// ==== 9. Settings and sampling ===================================================================
 
 // [settings]
 struct Settings {
   std::string data = "datasets/tales", out, init = "L4,C128,H4,T256,V1024", schedule = "cosine";
   Index batch = 4, seq = 0, accum = 1, steps = 1200, warmup = 50;
-  double lr = 2.5e-3, final_lr = 0.02, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
-  double skip_loss_z = 0, skip_norm_z = 0, temperature = 1, top_p = 1;
+  double lr = 2.5e-3, final_lr = 0.02, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  double clip = 1, skip_loss_z = 0, skip_norm_z = 0, temperature = 1, top_p = 1;
   Index val_every = 200, val_batches = 20, sample_every = 400, sample_tokens = 250, top_k = 0;
   Index sample_seed = 1, checkpoint_every = 400, keep = 2, keep_every = 0, seed = 42, data_seed = 1;
   Index threads = 0;
@@ -1461,10 +1390,10 @@ std::vector<Flag> make_flags(Settings& s) {
       {"beta2", "AdamW's decay of the second moment", &s.beta2, 0, 0.999999},
       {"eps", "AdamW's guard of the division", &s.eps, 1e-15, 1},
       {"clip", "largest norm of the gradient; 0: no clipping", &s.clip, 0, some},
-      {"skip-loss-z", "skip steps whose loss is so many deviations high; 0: none", &s.skip_loss_z, 0, some},
+      {"skip-loss-z", "skip losses so many deviations above; 0: off", &s.skip_loss_z, 0, some},
       {"skip-norm-z", "the same for the gradient's norm", &s.skip_norm_z, 0, some},
       {"val-every", "steps from validation to validation; 0: never", &s.val_every, 0, many},
-      {"val-batches", "batches of a validation; -1: the whole split", &s.val_batches, -1, some},
+      {"val-batches", "batches of a validation; -1 or 0: the split", &s.val_batches, -1, some},
       {"sample-every", "steps from sample to sample; 0: never", &s.sample_every, 0, many},
       {"sample-tokens", "length of a sample, at most", &s.sample_tokens, 1, some},
       {"temperature", "of the samples; 0: always the likeliest token", &s.temperature, 0, 100},
@@ -1472,9 +1401,9 @@ std::vector<Flag> make_flags(Settings& s) {
       {"top-p", "sample from the likeliest tokens with this share together", &s.top_p, 1e-6, 1},
       {"prompt-tokens", "tokens that samples go on from: 464,3290", &s.prompt_tokens},
       {"sample-seed", "seed of the samples", &s.sample_seed, 0, 9e15},
-      {"checkpoint-every", "steps from checkpoint to checkpoint; 0: the end", &s.checkpoint_every, 0, many},
+      {"checkpoint-every", "steps between checkpoints; 0: the end", &s.checkpoint_every, 0, many},
       {"keep", "checkpoints to keep; 0: all", &s.keep, 0, some},
-      {"keep-every", "never delete those of multiples of this step; 0: none", &s.keep_every, 0, many},
+      {"keep-every", "never delete those of multiples of this; 0: none", &s.keep_every, 0, many},
       {"seed", "seed of the initial weights", &s.seed, 0, 4294967295.0},
       {"data-seed", "seed of the order of the training windows", &s.data_seed, 0, 9e15},
       {"threads", "threads to compute with; 0: one a processor", &s.threads, 0, 1024},
@@ -1488,24 +1417,23 @@ std::vector<Flag> make_flags(Settings& s) {
   };
 }
 
+bool is_switch(const Flag& flag) { return std::holds_alternative<bool*>(flag.value); }
+
 std::string to_text(const Flag& flag) {
-  if (const auto* number = std::get_if<double*>(&flag.value)) return to_json(**number);
-  if (const auto* integer = std::get_if<Index*>(&flag.value)) return std::to_string(**integer);
-  if (const auto* on = std::get_if<bool*>(&flag.value)) return **on ? "true" : "false";
-  return *std::get<std::string*>(flag.value);
+  if (const auto* text = std::get_if<std::string*>(&flag.value)) return **text;
+  return std::visit([](const auto* value) { return to_json(Json(*value)); }, flag.value);
 }
 
 void set_flag(const Flag& flag, const std::string& value) {
-  const auto parse = [&](auto& target, const char* kind) {
-    auto parsed = target;
-    const char* end = value.data() + value.size();
-    const auto [stop, error] = std::from_chars(value.data(), end, parsed);
-    if (error != std::errc() || stop != end || !(double(parsed) >= flag.low && double(parsed) <= flag.high))
-      fail("--", flag.name, " is '", value, "', expected ", kind, " from ", flag.low, " to ", flag.high);
-    target = parsed;
+  const auto set = [&](auto& target, const char* kind) {
+    auto number = target;
+    if (!parse_number(value, number) || !(number >= flag.low && number <= flag.high))
+      fail("--", flag.name, " is '", value, "', expected ", kind, " from ", flag.low, " to ",
+           flag.high);
+    target = number;
   };
-  if (const auto* integer = std::get_if<Index*>(&flag.value)) parse(**integer, "a whole number");
-  else if (const auto* number = std::get_if<double*>(&flag.value)) parse(**number, "a number");
+  if (const auto* integer = std::get_if<Index*>(&flag.value)) set(**integer, "a whole number");
+  else if (const auto* number = std::get_if<double*>(&flag.value)) set(**number, "a number");
   else if (const auto* on = std::get_if<bool*>(&flag.value)) **on = value == "true";
   else *std::get<std::string*>(flag.value) = value;
 }
@@ -1521,13 +1449,19 @@ void parse_arguments(Settings& settings, const std::vector<std::string>& argumen
   const std::vector<Flag> flags = make_flags(settings);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (!argument.starts_with("--")) fail("'", argument, "' is no flag; flags start with --, see --help");
+    if (!argument.starts_with("--"))
+      fail("'", argument, "' is no flag; flags start with --, see --help");
     const std::size_t equals = std::min(argument.find('='), argument.size());
     const Flag& flag = find_flag(flags, argument.substr(2, equals - 2));
-    const bool attached = equals < argument.size(), on_off = std::holds_alternative<bool*>(flag.value);
-    if (on_off && attached) fail("--", flag.name, " is a switch and takes no value");
-    if (!on_off && !attached && i + 1 == arguments.size()) fail("--", flag.name, " needs a value: ", flag.help);
-    set_flag(flag, on_off ? "true" : attached ? argument.substr(equals + 1) : arguments[++i]);
+    const bool attached = equals < argument.size();
+    if (is_switch(flag)) {
+      if (attached) fail("--", flag.name, " is a switch and takes no value");
+      set_flag(flag, "true");
+      continue;
+    }
+    if (!attached && i + 1 == arguments.size())
+      fail("--", flag.name, " needs a value: ", flag.help);
+    set_flag(flag, attached ? argument.substr(equals + 1) : arguments[++i]);
   }
   for (const char* known : {"constant", "cosine", "linear", "wsd"})
     if (settings.schedule == known) return;
@@ -1538,34 +1472,37 @@ void print_help() {
   Settings defaults;
   std::printf("strata01: trains GPT-2 on a processor, in fp32.\nusage: strata01 [flags]\n");
   for (const Flag& flag : make_flags(defaults)) {
-    const bool on_off = std::holds_alternative<bool*>(flag.value);
-    const std::string name = on_off ? flag.name : text(flag.name, " [", to_text(flag), "]");
-    std::printf("  --%-32s %s\n", name.c_str(), flag.help);
+    const std::string value = is_switch(flag) ? "" : text(" [", to_text(flag), "]");
+    std::printf("  --%-32s %s\n", (flag.name + value).c_str(), flag.help);
   }
+}
+
+Json::Object describe_settings(Settings settings) {
+  Json::Object described;
+  for (const Flag& flag : make_flags(settings)) described[flag.name] = to_text(flag);
+  return described;
 }
 
 // "1,2,3" as numbers up to `high`; `flag` is named in messages.
 std::vector<Index> number_list(const std::string& list, const char* flag, Index high) {
   std::vector<Index> numbers;
   std::istringstream parts(list);
-  for (std::string part; std::getline(parts, part, ',');) {
-    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), numbers.emplace_back());
-    if (error != std::errc() || stop != part.data() + part.size() || numbers.back() < 0 || numbers.back() > high)
+  for (std::string part; std::getline(parts, part, ',');)
+    if (Index& n = numbers.emplace_back(); !parse_number(part, n) || n < 0 || n > high)
       fail(flag, ": '", part, "' should be a number from 0 to ", high, ", in a list like 0,5,10");
-  }
   return numbers;
 }
 // [/settings]
-
 // [sampling]
 // Picks a token from logits[0 .. V) with a draw `u` from [0, 1): of the `top_k` likeliest (0: of
 // all), and of those the fewest that together reach `top_p`. Temperature 0 takes the likeliest.
 Token pick_token(const float* logits, Index V, const Settings& s, double u) {
-  std::vector<Token> order(std::size_t(V), 0);
+  std::vector<Token> order(V, 0);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return logits[a] > logits[b]; });
+  const auto likelier = [&](Token a, Token b) { return logits[a] > logits[b]; };
+  std::stable_sort(order.begin(), order.end(), likelier);
   if (s.temperature == 0) return order[0];
-  if (s.top_k > 0) order.resize(std::size_t(std::min(s.top_k, V)));
+  if (s.top_k > 0) order.resize(std::min(s.top_k, V));
   std::vector<double> mass;
   for (const Token id : order)
     mass.push_back(std::exp((double(logits[id]) - logits[order[0]]) / s.temperature));
@@ -1582,7 +1519,8 @@ Token pick_token(const float* logits, Index V, const Settings& s, double u) {
 std::vector<Token> prompt_tokens(const Settings& s, const Tokenizer& tokenizer, Index V) {
   std::vector<Token> tokens = {tokenizer.end_of_text};  // a text starts where another has ended
   const Index last = std::min(V, Index(tokenizer.words.size())) - 1;
-  for (const Index id : number_list(s.prompt_tokens, "--prompt-tokens", last)) tokens.push_back(Token(id));
+  const std::vector<Index> given = number_list(s.prompt_tokens, "--prompt-tokens", last);
+  tokens.insert(tokens.end(), given.begin(), given.end());
   return tokens;
 }
 
@@ -1592,23 +1530,21 @@ std::string sample(Model& model, const Tokenizer& tokenizer, const Settings& s) 
   const Index V = std::min(model.config.V, Index(tokenizer.words.size()));
   std::vector<Token> tokens = prompt_tokens(s, tokenizer, model.config.V);
   std::string out;
-  for (std::size_t i = 1; i < tokens.size(); ++i) out += tokenizer.words[std::size_t(tokens[i])];
+  for (std::size_t i = 1; i < tokens.size(); ++i) out += tokenizer.words[tokens[i]];
   for (Index i = 0; i < s.sample_tokens; ++i) {
     const Index length = std::min(Index(tokens.size()), model.T);
-    model.forward(tokens.data() + (Index(tokens.size()) - length), 1, length);
+    model.forward(tokens.data() + (tokens.size() - length), 1, length);
     model.classify(length - 1, 1);
-    const double u = double(mix(mix(std::uint64_t(s.sample_seed)) + std::uint64_t(i)) >> 11) * 0x1p-53;
+    const double u = double(mix(mix(s.sample_seed) + i) >> 11) * 0x1p-53;
     tokens.push_back(pick_token(model.act.logits, V, s, u));
     if (tokens.back() == tokenizer.end_of_text) break;
-    out += tokenizer.words[std::size_t(tokens.back())];
+    out += tokenizer.words[tokens.back()];
   }
   return out;
 }
 // [/sampling]
 
-// =================================================================================================
-// 10. The run: steps, checkpoints, traces
-// =================================================================================================
+// ==== 10. The run: steps, checkpoints, traces ====================================================
 
 // [train-step]
 // What a run is, beside its weights: saved in checkpoints, and enough to go on to the bit.
@@ -1624,8 +1560,8 @@ struct StepResult {
 
 // One optimizer step on micro-batches of one shape: their mean gradient, clipped, unless loss or
 // norm is an outlier. `on_logits` sees the logits of every micro-batch (traces record them).
-StepResult train_step(Model& model, const std::vector<Batch>& batches, const Settings& s, State& state,
-                      const std::function<void(const float*)>& on_logits = {}) {
+StepResult train_step(Model& model, const std::vector<Batch>& batches, const Settings& s,
+                      State& state, const std::function<void(const float*)>& on_logits = {}) {
   StepResult r;
   const Index rows = batches[0].B * batches[0].T * Index(batches.size());
   model.gradients.zero();
@@ -1651,44 +1587,31 @@ StepResult train_step(Model& model, const std::vector<Batch>& batches, const Set
   return r;
 }
 // [/train-step]
-
 // [checkpoint]
 // The finished checkpoints in `out` by step. One that was not finished is still called *.tmp.
 std::map<Index, fs::path> list_checkpoints(const fs::path& out) {
   std::map<Index, fs::path> found;
   for (const fs::path& path : fs::directory_iterator(out)) {
     const std::string name = path.filename().string();
-    if (name.starts_with("step_") && name.size() > 5 && name.size() < 20 &&
-        name.find_first_not_of("0123456789", 5) == name.npos)
-      found[std::stoll(name.substr(5))] = path;
+    Index step = 0;
+    if (name.starts_with("step_") && parse_number(name.substr(5), step)) found[step] = path;
   }
   return found;
 }
 
-void sync_directory(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY);
-  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
-  if (descriptor >= 0) close(descriptor);
-  if (!synced) fail("cannot sync ", quoted(path), " to the disk: ", std::strerror(errno));
-}
-
-Json::Object describe_settings(Settings settings) {
-  Json::Object described;
-  for (const Flag& flag : make_flags(settings)) described[flag.name] = to_text(flag);
-  return described;
-}
-
 // Writes `out`/step_N beside its place and moves it there when it is whole and on the disk, so that
 // a crash at any moment leaves the checkpoints before it. Then deletes what --keep does not keep.
-void save_checkpoint(const Model& model, const Settings& s, const State& state, const DataSet& data) {
-  std::string digits = std::to_string(state.step);
-  digits.insert(0, 8 - std::min<std::size_t>(8, digits.size()), '0');
-  const fs::path final = fs::path(s.out) / ("step_" + digits), building = final.string() + ".tmp";
-  const auto list = [](const OutlierWindow& w) { return Json::Array(w.values.begin(), w.values.end()); };
+void save_checkpoint(const Model& model, const Settings& s, const State& state,
+                     const DataSet& data) {
+  char name[32];
+  std::snprintf(name, sizeof name, "step_%08lld", static_cast<long long>(state.step));
+  const fs::path final = fs::path(s.out) / name, building = final.string() + ".tmp";
   const Json::Object description = {
       {"format", 1}, {"stage", "01"}, {"step", state.step}, {"updates", state.updates},
       {"tokens", state.tokens}, {"position", state.position}, {"train_tokens", data.train.tokens},
-      {"losses", list(state.losses)}, {"norms", list(state.norms)}, {"settings", describe_settings(s)}};
+      {"losses", state.losses.values}, {"norms", state.norms.values},
+      {"settings", describe_settings(s)}};
+  const Json config = hugging_face_config(model.config, data.tokenizer.end_of_text);
   try {
     fs::remove_all(building);
     fs::create_directories(building);
@@ -1698,16 +1621,14 @@ void save_checkpoint(const Model& model, const Settings& s, const State& state, 
     add_entries(moments, "v.", model, model.v);
     write_safetensors(building / "model.safetensors", weights, {{"format", "pt"}});
     write_safetensors(building / "optimizer-00000-of-00001.safetensors", moments, {});
-    write_text(building / "config.json",
-               to_json(hugging_face_config(model.config, data.tokenizer.end_of_text)) + "\n");
-    for (const char* name : {"tokenizer.json", "tokenizer.bin"})
-      if (fs::exists(fs::path(s.data) / name))
-        write_text(building / name, read_text(fs::path(s.data) / name));
+    write_text(building / "config.json", to_json(config) + "\n");
+    for (const char* file : {"tokenizer.json", "tokenizer.bin"})
+      if (const fs::path from = fs::path(s.data) / file; fs::exists(from))
+        write_text(building / file, read_text(from));
     write_text(building / "state.json", to_json(description) + "\n");
-    sync_directory(building);
-    fs::remove_all(final);
+    sync_to_disk(building);
     fs::rename(building, final);
-    sync_directory(s.out);
+    sync_to_disk(s.out);
   } catch (const std::exception& error) {
     std::error_code ignored;
     fs::remove_all(building, ignored);
@@ -1726,7 +1647,7 @@ void save_checkpoint(const Model& model, const Settings& s, const State& state, 
 // The settings of a checkpoint; what stands on the command line is set after this.
 void load_settings(const fs::path& path, Settings& settings) {
   const Json json = read_json(path);
-  const auto* described = json.find<Json::Object>("settings");
+  const auto* described = json["settings"].get<Json::Object>();
   if (!described) fail(quoted(path), " has no settings: it is no state of a run");
   const std::vector<Flag> flags = make_flags(settings);
   for (const auto& [name, value] : *described)
@@ -1738,7 +1659,7 @@ void load_state(const fs::path& checkpoint, const Model& model, State& state, In
   const Json json = read_json(path);
   const auto number = [&](const char* key) { return whole(json, key, path, 0, Index{1} << 53); };
   const auto window = [&](const char* key, OutlierWindow& values) {
-    const auto* list = json.find<Json::Array>(key);
+    const auto* list = json[key].get<Json::Array>();
     if (!list) fail(quoted(path), " has no list \"", key, "\"");
     for (const Json& item : *list)
       if (const double* value = item.get<double>()) values.accept(*value);
@@ -1755,7 +1676,6 @@ void load_state(const fs::path& checkpoint, const Model& model, State& state, In
   load_entries(moments, "v.", model, model.v);
 }
 // [/checkpoint]
-
 // [trace]
 // Records steps whole, so that one stage can be held against another.
 struct Trace {
@@ -1763,19 +1683,19 @@ struct Trace {
   std::vector<double> losses;
   std::string traced;  // "0,5,10"
 
+  template <class T> void add(const std::string& name, std::vector<Index> shape, const T* values) {
+    const std::string copy(reinterpret_cast<const char*>(values), product(shape) * sizeof(T));
+    entries.push_back({name, type_name<T>(), shape, [copy] { return copy; }});
+  }
   void add(const std::string& prefix, const Model& model, const float* buffer) {
     const std::size_t first = entries.size();
     add_entries(entries, prefix, model, buffer);
     for (std::size_t i = first; i < entries.size(); ++i)  // as the buffer is now, not at the end
       entries[i].bytes = [copy = entries[i].bytes()] { return copy; };
   }
-  void add_state(const std::string& prefix, const Model& model) {
-    add(prefix + "param.", model, model.parameters);
-    add(prefix + "m.", model, model.m);
-    add(prefix + "v.", model, model.v);
-  }
   // Does one step and keeps it.
-  StepResult step(Model& model, const std::vector<Batch>& batches, const Settings& s, State& state) {
+  StepResult step(Model& model, const std::vector<Batch>& batches, const Settings& s,
+                  State& state) {
     const std::string name = text("step.", state.step, ".");
     traced += text(traced.empty() ? "" : ",", state.step);
     const Index k = Index(batches.size()), B = batches[0].B, T = batches[0].T, V = model.config.V;
@@ -1786,25 +1706,27 @@ struct Trace {
         tokens.push_back(batch.target(b)[T - 1]);
       }
     const double updates = double(state.updates);
-    entries.push_back(make_entry(name + "tokens", {k, B, T + 1}, tokens.data()));
-    entries.push_back(make_entry(name + "updates", {1}, &updates));
-    add_state(name + "before.", model);
+    add(name + "tokens", {k, B, T + 1}, tokens.data());
+    add(name + "updates", {1}, &updates);
+    for (const auto& [role, buffer] : model.state()) add(name + "before." + role, model, buffer);
     std::vector<float> logits;
     const StepResult result = train_step(model, batches, s, state, [&](const float* z) {
-      for (Index row = 0; row < B * T; ++row, z += model.config.Vp()) logits.insert(logits.end(), z, z + V);
+      for (Index row = 0; row < B * T; ++row, z += model.config.Vp())
+        logits.insert(logits.end(), z, z + V);
     });
-    entries.push_back(make_entry(name + "logits", {k, B, T, V}, logits.data()));
-    entries.push_back(make_entry(name + "loss", {1}, &result.loss));
-    entries.push_back(make_entry(name + "norm", {1}, &result.norm));
+    add(name + "logits", {k, B, T, V}, logits.data());
+    add(name + "loss", {1}, &result.loss);
+    add(name + "norm", {1}, &result.norm);
     add(name + "grad.", model, model.gradients);
-    add_state(name + "after.", model);
+    for (const auto& [role, buffer] : model.state()) add(name + "after." + role, model, buffer);
     losses.push_back(result.loss);
     return result;
   }
   void save(const Settings& s, const Config& config) {
-    entries.push_back(make_entry("losses", {Index(losses.size())}, losses.data()));
+    add("losses", {Index(losses.size())}, losses.data());
     Json::Object metadata = {{"stage", "01"}, {"model", config.describe()}, {"traced", traced},
-                             {"steps", text(losses.size())}, {"replayed", s.replay.empty() ? "no" : "yes"}};
+                             {"steps", text(losses.size())},
+                             {"replayed", s.replay.empty() ? "no" : "yes"}};
     for (const auto& [name, value] : describe_settings(s)) metadata["setting." + name] = value;
     write_safetensors(s.trace, entries, metadata);
   }
@@ -1814,10 +1736,10 @@ struct Trace {
 void replay(const Settings& given) {
   if (given.trace.empty()) fail("--replay needs --trace, the file to write the repeated steps to");
   Safetensors source(given.replay);
-  const Json* metadata = source.header.find("__metadata__");
   const auto meta = [&](const std::string& key) {
-    const std::string* value = metadata ? metadata->find<std::string>(key) : nullptr;
-    return value ? *value : (fail(quoted(given.replay), " is not a trace: it has no \"", key, "\""), "");
+    const auto* value = source.header["__metadata__"][key].get<std::string>();
+    if (!value) fail(quoted(given.replay), " is not a trace: it has no \"", key, "\"");
+    return *value;
   };
   Settings s;
   for (const Flag& flag : make_flags(s)) set_flag(flag, meta(text("setting.", flag.name)));
@@ -1832,27 +1754,23 @@ void replay(const Settings& given) {
     const std::string name = text("step.", step, ".");
     State state;
     state.step = step, state.updates = Index(source.read<double>(name + "updates", {1})[0]);
-    load_entries(source, name + "before.param.", model, model.parameters);
-    load_entries(source, name + "before.m.", model, model.m);
-    load_entries(source, name + "before.v.", model, model.v);
+    for (const auto& [role, buffer] : model.state())
+      load_entries(source, name + "before." + role, model, buffer);
     const std::vector<Token> tokens = source.read<Token>(name + "tokens", {k, B, T + 1});
-    std::vector<Batch> batches(std::size_t(k), Batch(B, T));
+    std::vector<Batch> batches(k, Batch(B, T));
     for (Index row = 0; row < k * B; ++row) {
       const Token* from = tokens.data() + row * (T + 1);
-      std::copy_n(from, T, batches[std::size_t(row / B)].input(row % B));
-      std::copy_n(from + 1, T, batches[std::size_t(row / B)].target(row % B));
+      std::copy_n(from, T, batches[row / B].input(row % B));
+      std::copy_n(from + 1, T, batches[row / B].target(row % B));
     }
-    std::printf("step %s loss %.6f\n", text(step).c_str(), trace.step(model, batches, s, state).loss);
+    const StepResult result = trace.step(model, batches, s, state);
+    std::printf("step %s loss %.6f\n", text(step).c_str(), result.loss);
   }
-  trace.save(s, model.config);
+  trace.save(s, config);
 }
 // [/trace]
-
 // [run]
-volatile std::sig_atomic_t& stop_requested() {  // set by Ctrl-C: save a checkpoint and end
-  static volatile std::sig_atomic_t requested = 0;
-  return requested;
-}
+volatile std::sig_atomic_t stop_requested = 0;  // set by Ctrl-C: save a checkpoint and end
 
 // One training run: the loop, and everything that it reports.
 struct Run {
@@ -1861,15 +1779,15 @@ struct Run {
   DataSet& data;
   State state{};
   Trace trace{};
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> metrics{nullptr, std::fclose};
+  std::ofstream metrics{};
   bool terminal = isatty(fileno(stdout));
-  double rate = 0;     // seconds a step, smoothed over the last twenty
-  Index timed = 0;     // steps that this process has timed
-  Index refused = 0;   // steps in a row whose loss or norm was not finite
+  double rate = 0;    // seconds a step, smoothed over the last twenty
+  Index timed = 0;    // steps that this process has timed
+  Index refused = 0;  // steps in a row whose loss or norm was not finite
 
+  // Adds a line to --out's metrics.jsonl; each is whole on its way before the next step begins.
   void log(const Json::Object& line) {
-    if (!metrics) return;
-    if (std::fputs((to_json(line) + "\n").c_str(), metrics.get()) < 0 || std::fflush(metrics.get()) != 0)
+    if (!s.out.empty() && !(metrics << to_json(line) << std::endl))
       fail("cannot write '", s.out, "/metrics.jsonl': ", std::strerror(errno));
   }
   void say(const std::string& line) {  // a line of its own, over the progress line of a terminal
@@ -1879,48 +1797,41 @@ struct Run {
 
   void describe() {
     if (s.out.empty()) return;
-    metrics.reset(std::fopen((s.out + "/metrics.jsonl").c_str(), "a"));
+    metrics.open(s.out + "/metrics.jsonl", std::ios::app);
     if (!metrics) fail("cannot open '", s.out, "/metrics.jsonl': ", std::strerror(errno));
-    if (s.resume) std::fputs("\n", metrics.get());  // a killed run may have left half a line
+    if (s.resume) metrics << "\n";  // a killed run may have left half a line
     const Config& c = model.config;
     Json::Array memory;
     for (const auto& [role, floats] : plan_memory(c, model.B, model.T, true))
       memory.push_back(Json::Object{{"name", role}, {"bytes", floats * 4}});
-    const auto known = [](const std::optional<double>& x) { return x ? Json(*x) : Json(); };
     log({{"kind", "run"}, {"time", std::time(nullptr)}, {"stage", "01"}, {"step", state.step},
          {"steps", s.steps}, {"batch", s.batch}, {"seq", s.seq}, {"accum", s.accum},
          {"tokens_per_step", s.batch * s.seq * s.accum}, {"settings", describe_settings(s)},
          {"model", Json::Object{{"L", c.L}, {"C", c.C}, {"H", c.H}, {"T", c.maxT}, {"V", c.V},
                                 {"Vp", c.Vp()}, {"parameters", model.layout.parameters}}},
-         {"entropy_train", known(data.train_entropy)}, {"entropy_val", known(data.val_entropy)},
+         {"entropy_train", data.train_entropy}, {"entropy_val", data.val_entropy},
          {"data", Json::Object{{"name", data.name}, {"train_tokens", data.train.tokens},
                                {"val_tokens", data.val.tokens}}},
          {"memory", memory}, {"threads", omp_get_max_threads()}});
   }
 
-  std::vector<Batch> next_batches() {
-    std::vector<Batch> batches(std::size_t(s.accum), Batch(s.batch, s.seq));
-    for (Batch& batch : batches) {
-      deal(data.train, s.data_seed, s.overfit ? 0 : state.position, batch);
-      state.position += s.batch;
-    }
-    return batches;
-  }
-
   void validate() {
     const Index all = data.val.windows;
-    const Index count = s.val_batches < 0 ? all : std::min(all, s.val_batches * s.batch);
+    const Index count = s.val_batches < 1 ? all : std::min(all, s.val_batches * s.batch);
     double sum = 0;
     for (Index first = 0; first < count; first += s.batch) {
       Batch batch(std::min(s.batch, count - first), s.seq);
-      for (Index b = 0; b < batch.B; ++b) data.val.read(first + b, batch.input(b), batch.target(b));
+      for (Index b = 0; b < batch.B; ++b)
+        data.val.read(first + b, batch.input(b), batch.target(b));
       model.forward(batch.inputs.data(), batch.B, batch.T);
       sum += model.loss(batch.targets.data(), batch.B, batch.T);
     }
     const double loss = sum / double(count * s.seq);
     log({{"kind", "val"}, {"step", state.step}, {"loss", loss}});
-    say(text("after ", state.step, " steps: validation loss ", loss) +
-        (data.val_entropy ? text(", ", loss - *data.val_entropy, " above the entropy of its text") : ""));
+    std::string line = text("after ", state.step, " steps: validation loss ", loss);
+    if (std::isfinite(data.val_entropy))
+      line += text(", ", loss - data.val_entropy, " above the entropy of its text");
+    say(line);
   }
 
   void show_sample() {
@@ -1929,64 +1840,84 @@ struct Run {
     say(text("--- a sample after ", state.step, " steps ---\n", sampled, "\n---"));
   }
 
+  // The metrics of a step and its progress line: over the one before it on a terminal, elsewhere
+  // fifty of them a run.
   void report(const StepResult& r, double seconds) {
-    log({{"kind", "train"}, {"step", state.step - 1}, {"loss", r.loss}, {"lr", r.lr}, {"norm", r.norm},
-         {"tokens", state.tokens}, {"seconds", seconds}, {"skipped", r.skipped},
+    log({{"kind", "train"}, {"step", state.step - 1}, {"loss", r.loss}, {"lr", r.lr},
+         {"norm", r.norm}, {"tokens", state.tokens}, {"seconds", seconds}, {"skipped", r.skipped},
          {"loss_z", r.loss_z}, {"norm_z", r.norm_z}});
     rate += (seconds - rate) * std::max(0.05, 1.0 / double(++timed));
     const int left = int(std::min(1e9, rate * double(s.steps - state.step)));
-    char line[256], excess[40] = "";
-    if (data.train_entropy) std::snprintf(excess, 40, " | excess %+.4f", r.loss - *data.train_entropy);
-    std::snprintf(line, sizeof line, "step %s/%s | loss %.4f%s | lr %.2e | norm %.3f | %.0f tok/s | %d:%02d left%s",
-                  text(state.step).c_str(), text(s.steps).c_str(), r.loss, excess, r.lr, r.norm,
-                  double(s.batch * s.seq * s.accum) / rate, left / 60, left % 60, r.skipped ? " | skipped" : "");
-    const bool milestone = state.step == 1 || state.step == s.steps || state.step % std::max<Index>(1, s.steps / 50) == 0;
-    if (r.skipped || (milestone && !terminal)) say(line);
-    else if (terminal) std::printf("\r\033[K%s", line), std::fflush(stdout);
+    char excess[40] = "", line[256];
+    if (std::isfinite(data.train_entropy))
+      std::snprintf(excess, sizeof excess, " | excess %+.4f", r.loss - data.train_entropy);
+    std::snprintf(line, sizeof line,
+                  " | loss %.4f%s | lr %.2e | norm %.3f | %.0f tok/s | %d:%02d left%s", r.loss,
+                  excess, r.lr, r.norm, double(s.batch * s.seq * s.accum) / rate, left / 60,
+                  left % 60, r.skipped ? " | skipped" : "");
+    const std::string progress = text("step ", state.step, "/", s.steps, line);
+    const bool last = state.step == s.steps;
+    const bool fiftieth = state.step == 1 || state.step % std::max<Index>(1, s.steps / 50) == 0;
+    if (r.skipped || last || (fiftieth && !terminal)) say(progress);
+    else if (terminal) std::printf("\r\033[K%s", progress.c_str()), std::fflush(stdout);
     refused = std::isfinite(r.loss) && std::isfinite(r.norm) ? 0 : refused + 1;
     if (refused == 10)
-      fail("ten steps in a row had a loss or a gradient that is not finite (loss ", r.loss, ", norm ",
-           r.norm, "); the run stops here, go back to its last checkpoint");
+      fail("ten steps in a row had a loss or a gradient that is not finite (loss ", r.loss,
+           ", norm ", r.norm, "); the run stops here, go back to its last checkpoint");
   }
 
   // Trains to the last step; returns false if it was interrupted before.
   bool train() {
-    const std::vector<Index> traced = number_list(s.trace_steps, "--trace-steps", Index{1} << 53);
+    const auto traced = number_list(s.trace_steps, "--trace-steps", Index{1} << 53);
     const double start = omp_get_wtime();
+    const auto due = [&](Index every) {
+      return every > 0 && (state.step % every == 0 || state.step == s.steps);
+    };
     Index saved = state.step;
+    const auto save = [&] {
+      if (!s.out.empty() && saved != state.step) save_checkpoint(model, s, state, data);
+      saved = state.step;
+    };
     if (s.val_every > 0 && state.step == 0) validate();
-    while (state.step < s.steps && !stop_requested()) {
+    while (state.step < s.steps && !stop_requested) {
       const double begin = omp_get_wtime();
-      const std::vector<Batch> batches = next_batches();
-      const bool keep = !s.trace.empty() && std::find(traced.begin(), traced.end(), state.step) != traced.end();
-      const StepResult r = keep ? trace.step(model, batches, s, state) : train_step(model, batches, s, state);
-      if (!keep) trace.losses.push_back(r.loss);
-      report(r, omp_get_wtime() - begin);
-      const auto due = [&](Index every) { return every > 0 && (state.step % every == 0 || state.step == s.steps); };
+      std::vector<Batch> batches(s.accum, Batch(s.batch, s.seq));
+      for (Batch& batch : batches) {
+        deal(data.train, s.data_seed, s.overfit ? 0 : state.position, batch);
+        state.position += s.batch;
+      }
+      StepResult result;
+      if (!s.trace.empty() && std::count(traced.begin(), traced.end(), state.step)) {
+        result = trace.step(model, batches, s, state);
+      } else {
+        result = train_step(model, batches, s, state);
+        trace.losses.push_back(result.loss);
+      }
+      report(result, omp_get_wtime() - begin);
       if (due(s.val_every)) validate();
       if (due(s.sample_every)) show_sample();
-      if (!s.out.empty() && due(s.checkpoint_every)) save_checkpoint(model, s, state, data), saved = state.step;
+      if (due(s.checkpoint_every)) save();
     }
-    if (!s.out.empty() && saved != state.step) save_checkpoint(model, s, state, data);
+    save();
     if (!s.trace.empty()) trace.save(s, model.config);
     log({{"kind", "end"}, {"step", state.step}, {"seconds", omp_get_wtime() - start}});
     return state.step == s.steps;
   }
 };
 // [/run]
-
 // [main]
-// Prepares --out: a new directory for a new run, one with a run in it for --resume, whose newest
-// checkpoint is returned.
-fs::path prepare_out(const Settings& s) {
-  if (s.resume && !fs::is_directory(s.out)) fail("--resume needs --out, the directory of a run, not '", s.out, "'");
-  if (s.out.empty()) return {};
-  if (!s.resume) fs::create_directories(s.out);
+// The newest checkpoint in --out of a run that goes on; none for a new run, which must not mix its
+// files with those of another.
+fs::path find_checkpoint(const Settings& s) {
+  if (s.resume && !fs::is_directory(s.out))
+    fail("--resume needs --out, the directory of a run, not '", s.out, "'");
+  if (!fs::is_directory(s.out)) return {};
   const std::map<Index, fs::path> checkpoints = list_checkpoints(s.out);
   if (s.resume && checkpoints.empty()) fail("--resume: there is no checkpoint in '", s.out, "'");
-  if (!s.resume && (fs::exists(s.out + "/metrics.jsonl") || !checkpoints.empty()))
+  if (s.resume) return checkpoints.rbegin()->second;
+  if (fs::exists(s.out + "/metrics.jsonl") || !checkpoints.empty())
     fail("--out: '", s.out, "' holds a run already; go on with it by --resume, or choose another");
-  return s.resume ? checkpoints.rbegin()->second : fs::path();
+  return {};
 }
 
 void only_sample(const Settings& s) {
@@ -2006,24 +1937,26 @@ int run(const std::vector<std::string>& arguments) {
   if (s.help) return print_help(), 0;
   if (s.sample) return only_sample(s), 0;
   if (!s.replay.empty()) return replay(s), 0;
-  if (!s.plan && !fs::exists(s.data + "/dataset.json"))
-    fail("--data: '", s.data, "' is no data set (it has no dataset.json); `./run data` makes one");
-  const fs::path checkpoint = prepare_out(s);
+  const fs::path checkpoint = find_checkpoint(s);
   if (s.resume) {
     s = Settings{};
     load_settings(checkpoint / "state.json", s);
     parse_arguments(s, arguments);
     s.init = checkpoint.string();
   }
+  if (!s.plan && !fs::exists(s.data + "/dataset.json"))
+    fail("--data: '", s.data, "' is no data set (it has no dataset.json); `./run data` makes one");
   const bool trained = fs::is_directory(s.init);
   const Config config = trained ? read_config(s.init) : parse_descriptor(s.init);
   if (s.seq == 0) s.seq = config.maxT;
-  if (s.seq > config.maxT) fail("--seq is ", s.seq, ", but the model has only ", config.maxT, " positions");
+  if (s.seq > config.maxT)
+    fail("--seq is ", s.seq, ", but the model has only ", config.maxT, " positions");
   std::printf("model %s: %s parameters, %d threads\n", config.describe().c_str(),
               text(make_layout(config).parameters).c_str(), omp_get_max_threads());
   announce_memory(plan_memory(config, s.batch, s.seq, true));
   if (s.plan) return 0;
   DataSet data(s.data, s.seq, config.V);
+  prompt_tokens(s, data.tokenizer, config.V);  // a bad prompt is told now, not at the first sample
   Model model(config, s.batch, s.seq, true);
   Run training{s, model, data};
   if (s.resume) load_state(checkpoint, model, training.state, data.train.tokens);
@@ -2031,11 +1964,13 @@ int run(const std::vector<std::string>& arguments) {
   else initialise(config, model.layout, s.seed, model.parameters);
   if (training.state.step > s.steps)
     fail("--steps is ", s.steps, ", but the run has done ", training.state.step, " steps already");
+  if (!s.out.empty()) fs::create_directories(s.out);
   training.describe();
-  std::signal(SIGINT, [](int) { stop_requested() = 1; });
-  std::signal(SIGTERM, [](int) { stop_requested() = 1; });
+  std::signal(SIGINT, [](int) { stop_requested = 1; });
+  std::signal(SIGTERM, [](int) { stop_requested = 1; });
   if (training.train()) return 0;
-  std::printf("\ninterrupted after step %s; --resume goes on from there\n", text(training.state.step).c_str());
+  std::printf("\ninterrupted after step %s; --resume goes on from there\n",
+              text(training.state.step).c_str());
   return 130;
 }
 
