@@ -14,7 +14,9 @@
 //
 // Shapes in comments: B sequences, T positions, C channels, H heads, V words of the vocabulary,
 // Vp the vocabulary padded to a multiple of 128, L blocks. Everything is row-major fp32.
-// clang-format off: the lines of this file are set by hand, as pages of a book
+//
+// The lines are set by hand, as pages of a book.
+// clang-format off
 // [includes]
 #include <fcntl.h>
 #include <omp.h>
