@@ -5,6 +5,7 @@
 #include "common/train/curve.h"
 
 namespace strata::train {
+
 std::vector<double> losses_to_smooth(const Metrics& metrics) {
   std::vector<double> losses;
   losses.reserve(metrics.train.size());

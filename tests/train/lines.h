@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 namespace strata::tests {
@@ -28,7 +29,7 @@ inline std::string train_line(int step, const std::string& loss, bool skipped = 
       R"({{"kind":"train","step":{},"loss":{},"lr":0.001,"norm":2,"tokens":{},"seconds":0.5,)"
       R"("skipped":{},"loss_z":null,"norm_z":null}})"
       "\n",
-      step, loss, (step + 1) * 100, skipped);
+      step, loss, (step + std::int64_t{1}) * 100, skipped);
 }
 
 inline std::string val_line(int step, const std::string& loss) {
