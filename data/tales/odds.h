@@ -1,6 +1,7 @@
 // How likely a sentence was: its information content, recomputed from the text alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
