@@ -43,7 +43,7 @@ phase_single_command() {
   return $status
 }
 
-phase_sanitizers() { build asan ON all && tests_of asan -LE '^(run|slow)$'; }
+phase_sanitizers() { build asan ON all && tests_of asan -LE '^(run|stage01-runs)$'; }
 
 phase_format() {
   local status=0 version='' sources
