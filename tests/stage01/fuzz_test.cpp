@@ -78,6 +78,22 @@ std::string mutated(std::string bytes, std::mt19937_64& random) {
   return bytes;
 }
 
+/// The replay prints its steps; the test keeps that to itself.
+struct Silence {
+  int kept = ::dup(STDOUT_FILENO);
+  Silence() {
+    std::fflush(stdout);
+    const int null = ::open("/dev/null", O_WRONLY);
+    ::dup2(null, STDOUT_FILENO);
+    ::close(null);
+  }
+  ~Silence() {
+    std::fflush(stdout);
+    ::dup2(kept, STDOUT_FILENO);
+    ::close(kept);
+  }
+};
+
 /// One good run, and what reads each of its files.
 struct Readers {
   Workshop workshop;
@@ -124,6 +140,7 @@ struct Readers {
                {set / "tokenizer.bin", data},
                {set / "train_000000.bin", data},
                {workshop("trace"), replay}};
+    const Silence silence;
     for (Reader& reader : readers) {
       reader.read();  // unbroken, it is read
       reader.good = strata::io::read_file(reader.file);
@@ -173,22 +190,6 @@ std::string flag_round(std::mt19937_64& random) {
   }
   return "";
 }
-
-/// The replay prints its steps; the test keeps that to itself.
-struct Silence {
-  int kept = ::dup(STDOUT_FILENO);
-  Silence() {
-    std::fflush(stdout);
-    const int null = ::open("/dev/null", O_WRONLY);
-    ::dup2(null, STDOUT_FILENO);
-    ::close(null);
-  }
-  ~Silence() {
-    std::fflush(stdout);
-    ::dup2(kept, STDOUT_FILENO);
-    ::close(kept);
-  }
-};
 
 void fuzz(double seconds, std::uint64_t seed) {
   Readers readers;
