@@ -68,7 +68,7 @@ bool still_there(const fs::path& path, int descriptor) {
 
 }  // namespace
 
-OutputDirectory::OutputDirectory(const fs::path& out, bool force) : force_(force) {
+OutputDirectory::OutputDirectory(const fs::path& out, bool force) {
   fs::path absolute = fs::absolute(out).lexically_normal();
   if (!absolute.has_filename()) absolute = absolute.parent_path();  // a slash at the end
   final_ = fs::weakly_canonical(absolute);

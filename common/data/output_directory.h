@@ -35,7 +35,6 @@ class OutputDirectory {
 
   std::filesystem::path final_;
   std::filesystem::path temporary_;
-  bool force_;
   int descriptor_ = -1;  // of temporary_, locked
 };
 
