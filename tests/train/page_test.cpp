@@ -1,6 +1,8 @@
 #include "common/train/page.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "common/train/figure.h"
 #include "common/train/metrics.h"
@@ -175,6 +177,6 @@ TEST_CASE("a million steps make a page of ordinary size") {
   const std::string page = make_page(metrics, "long");
   CHECK(fault_of(page) == "");
   CHECK(page.size() < 500'000);
-  const std::vector<Point>& raw = loss_figure(metrics).curves.at(0).points;
+  const std::vector<Point> raw = loss_figure(metrics).curves.at(0).points;
   CHECK(std::any_of(raw.begin(), raw.end(), [](const Point& p) { return p.y == 3.5; }));
 }
