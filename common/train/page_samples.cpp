@@ -81,9 +81,12 @@ std::string samples_section(const Metrics& metrics) {
     std::string verdict, examples;
     if (const auto judgement = judge(metrics.header().data_name, sample.text)) {
       judgements.emplace_back(sample.step, *judgement);
-      verdict = fmt::format(
-          "<span class=\"verdict\">{} of {} sentences well formed, {} of {} true</span>",
-          judgement->well_formed, judgement->sentences, judgement->right, judgement->judged);
+      verdict =
+          fmt::format("<span class=\"verdict\">{} of {} sentences well formed{}</span>",
+                      judgement->well_formed, judgement->sentences,
+                      judgement->judged == 0
+                          ? ""
+                          : fmt::format(", {} of {} true", judgement->right, judgement->judged));
       examples = verdict_examples(*judgement);
     }
     texts += fmt::format(
