@@ -15,7 +15,8 @@ namespace strata::tests {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "strata-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "strata-").string() + std::string(6, 'X');
     if (::mkdtemp(pattern.data()) == nullptr)
       throw std::runtime_error("cannot create a temporary directory");
     path_ = pattern;

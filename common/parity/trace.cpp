@@ -131,7 +131,9 @@ double schedule_share(const std::string& schedule, std::uint64_t step, std::uint
   } else if (schedule == "linear") {
     height = 1 - behind(warmup);
   } else if (schedule == "wsd") {
-    const std::uint64_t descent = std::max(warmup, steps * 4 / 5);
+    // The last fifth of the run, and one step at least.
+    const std::uint64_t descent =
+        std::max(warmup, std::min(steps * 4 / 5, steps - std::min<std::uint64_t>(steps, 2)));
     height = 1 - std::sqrt(behind(descent));
   } else if (schedule != "constant") {
     throw std::invalid_argument("unknown schedule " + schedule);

@@ -990,7 +990,8 @@ void adamw_update(const Layout& layout, float* parameters, const float* gradient
 double schedule_share(const std::string& name, Index s, Index steps, Index warmup,
                       double final_share) {
   if (s < warmup) return double(s + 1) / double(warmup);
-  const Index from = name == "wsd" ? std::max(warmup, steps * 4 / 5) : warmup;
+  const Index descent = std::min(steps * 4 / 5, steps - 2);  // where wsd falls: one step at least
+  const Index from = name == "wsd" ? std::max(warmup, descent) : warmup;
   const Index length = std::max<Index>(1, steps - 1 - from);
   const double way = std::clamp(double(s - from) / double(length), 0.0, 1.0);
   const double left = name == "cosine"   ? 0.5 * (1.0 + std::cos(std::numbers::pi * way))
