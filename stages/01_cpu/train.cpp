@@ -1356,7 +1356,7 @@ Json::Object hugging_face_config(const Config& config, Token end_of_text) {
 // [settings]
 struct Settings {
   std::string data = "datasets/tales", out, init = "L4,C128,H4,T256,V1024", schedule = "cosine";
-  Index batch = 4, seq = 0, accum = 1, steps = 1200, warmup = 50;
+  Index batch = 4, seq = 0, accum = 1, steps = 1000, warmup = 50;
   double lr = 2.5e-3, final_lr = 0.02, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double clip = 1, skip_loss_z = 0, skip_norm_z = 0, temperature = 1, top_p = 1;
   Index val_every = 200, val_batches = 20, sample_every = 400, sample_tokens = 250, top_k = 0;
